@@ -174,13 +174,11 @@ def test_linear_algebra_uses_one_thread_inside_whichever_thread_asks():
     with one_blas_thread:  # from now on threadpoolctl would listen to this thread alone
         pass
     try:
-        for library in libraries:
-            threads._use(library, 2)
+        threads._use([(library, 2) for library in libraries])
         other = threading.Thread(target=ask)
         other.start()
         other.join()
         assert libraries and seen == [[1] * len(libraries)]
         assert [library.get_num_threads() for library in libraries] == [2] * len(libraries)
     finally:
-        for library, n_threads in zip(libraries, before, strict=True):
-            threads._use(library, n_threads)
+        threads._use(zip(libraries, before, strict=True))

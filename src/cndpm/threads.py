@@ -9,10 +9,11 @@ as torch was told to use.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from itertools import repeat
 from typing import Any
 
 import torch
@@ -80,30 +81,30 @@ class _OneBlasThread:
     def __enter__(self) -> None:
         with self._lock:
             if not self._n_inside:
-                numbers = [(library, library.get_num_threads()) for library in _blas_libraries()]
-                self._before = [(library, n_threads) for library, n_threads in numbers if n_threads != 1]
-                for library, _ in self._before:
-                    _use(library, 1)
+                self._before = _use(zip(_blas_libraries(), repeat(1)))
             self._n_inside += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._n_inside -= 1
             if not self._n_inside:
-                for library, n_threads in self._before:
-                    _use(library, n_threads)
+                _use(self._before)
 
 
-def _use(library: Any, n_threads: int) -> None:
-    """Has a library use so many threads.
+def _use(n_threads: Iterable[tuple[Any, int]]) -> list[tuple[Any, int]]:
+    """Has libraries use so many threads; returns how many those used that used another number.
 
     threadpoolctl lets one of Python's threads alone change that, the first one that did, and says nothing to others;
     that they do not undo each other's changes is what we count for.
     """
-    release = getattr(library, "clear_controlling_thread", None)
-    if release is not None:
-        release(force=True)
-    library.set_num_threads(n_threads)
+    before = []
+    for library, n in n_threads:
+        if (n_before := library.get_num_threads()) != n:
+            if hasattr(library, "clear_controlling_thread"):
+                library.clear_controlling_thread(force=True)
+            library.set_num_threads(n)
+            before.append((library, n_before))
+    return before
 
 
 @cache

@@ -30,6 +30,7 @@ def grown(n_trees, x, y, n_labels=2):
     made = Trees()
     made.admit(n_labels)
     for _ in range(n_trees):
+        made.grown_at = -len(x)  # so that another is due
         made.grow(kept(x, y, n_labels), seed=0)
     return made
 
@@ -88,16 +89,19 @@ def test_the_oldest_of_ten_makes_way():
     assert trees.sizes.sum() == len(trees.columns) == len(trees.labels)
 
 
-def test_another_is_due_after_a_part_more_rows():
-    trees, rows = grown(1, *drawn(1000)), KeptRows(3, room=5000)
-    rows.n = 1041
-    assert not trees.is_due(rows)
-    rows.n = 1042  # of which 0.04 are 41.7
-    assert trees.is_due(rows)
-    trees.grown_at, rows.n = 100_000, 100_199
-    assert not trees.is_due(rows)
-    rows.n += 1  # 0.04 of all that there is room for
-    assert trees.is_due(rows)
+def test_another_is_grown_after_a_part_more_rows():
+    trees, rows = grown(1, *drawn(1000)), kept(*drawn(1000))
+    rows.room = 5000
+
+    def is_grown(n, grown_at=1000):
+        trees.grown_at, rows.n, before = grown_at, n, trees.n_grown
+        trees.grow(rows, seed=0)
+        return trees.n_grown > before
+
+    assert not is_grown(1041)
+    assert is_grown(1042)  # of which 0.04 are 41.7
+    assert not is_grown(100_199, grown_at=100_000)
+    assert is_grown(100_200, grown_at=100_000)  # 0.04 of all that there is room for
 
 
 def test_a_tree_is_grown_on_half_of_what_there_is_room_for():
@@ -121,6 +125,7 @@ def test_after_a_beginning_only_later_rows_count():
     trees = grown(3, x, y)
     trees.begin(500)
     assert not len(trees) and not trees.answer(x[:3]).any()
+    trees.grown_at = 0
     trees.grow(kept(x, np.where(np.arange(800) < 500, y, 1 - y)), seed=0)
     told = trees.answer(x[500:])[0].argmax(axis=1)
     assert (told == 1 - y[500:]).mean() > 0.95

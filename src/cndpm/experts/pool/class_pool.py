@@ -320,7 +320,7 @@ class ClassPool(Keeps):
         self._asked = None
         if is_due:
             self._fit()
-        elif self._maps is not None and self._trees.is_due(self.rows):
+        elif self._maps is not None:
             self._trees.grow(self.rows, self.seed)
         if is_due and not self._n_rows:
             self.rows = KeptRows(self._n_columns, 0)

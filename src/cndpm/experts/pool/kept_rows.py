@@ -239,14 +239,14 @@ def neighbours(kept: KeptRows, z: Floats, *, without_itself: bool = False) -> Fl
         z: Rows that are asked about, in standard units, (B, d).
         without_itself: Whether rows in the same place do not count: they are the row that is asked about.
     """
-    size, y = len(kept), kept.y
-    if size <= _N_NEAREST:
+    y = kept.y
+    if len(y) <= _N_NEAREST:
         return np.zeros((N_NEIGHBOUR_MEMBERS, len(z), len(kept.counts)))
     plain, whitened = kept.near(z)
     if without_itself:
         is_same = plain.squares + _lengths(plain.asked)[:, None] < 1e-5
         plain.squares[is_same] = whitened.squares[is_same] = np.inf
-    n_windows = 1 + bisect_left(_WINDOWS, size)  # the last of them holds all rows
+    n_windows = 1 + bisect_left(_WINDOWS, len(y))  # the last of them holds all rows
     windows, sizes = kept._latest(_WINDOWS[:n_windows])
     nearest = np.stack(list(map(_nearest, repeat(plain.squares), windows, repeat(_N_NEAREST))))
     told = _votes(plain, y, nearest, sizes)

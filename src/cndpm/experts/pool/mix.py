@@ -85,16 +85,12 @@ class Mix(Keeps):
         self.scores.reshape(2, -1, n_members)[..., list(trusted)] = _CREDIT
         self.top = np.zeros(3 + n_others)
         self.exponents, self.curvature = np.full(n_members, 1 / n_members), _RIDGE * np.eye(n_members)
-        self._weigh()
-
-    def _weigh(self) -> None:
-        """Makes the weights of members, by clock, and of candidates, which stay until more is learned."""
-        self._of_members, self._of_candidates = softmax(self.scores), softmax(self.top)
+        self._by_clock = softmax(self.scores)  # which stays until more is learned
 
     @property
     def weights(self) -> Floats:
         """Shares that members have in an answer, (M,)."""
-        top, by_clock = softmax(self.top[:3]), self._of_members.reshape(2, len(TEMPERATURES), -1).sum(axis=1)
+        top, by_clock = softmax(self.top[:3]), self._by_clock.reshape(2, len(TEMPERATURES), -1).sum(axis=1)
         stacked = np.maximum(self.exponents, 0.0)
         return np.asarray(top[:2] @ by_clock + top[2] * stacked / max(stacked.sum(), 1.0))
 
@@ -110,7 +106,7 @@ class Mix(Keeps):
             part: How far it takes that place.
         """
         each, shape = tempered(logs), logs.shape[1:]
-        weights = self._of_members
+        weights = self._by_clock
         if kept_scores is not None:
             weights = softmax((1 - part) * self.scores + part * kept_scores)
         candidates = np.empty((len(self.top), *shape))
@@ -128,7 +124,7 @@ class Mix(Keeps):
             candidates: (3, B, C).
             by_kept_rows: Whether members were judged on kept rows, as the stack was not.
         """
-        weights = np.array([0.5, 0.5, 0.0]) if by_kept_rows else self._of_candidates
+        weights = np.array([0.5, 0.5, 0.0]) if by_kept_rows else softmax(self.top)
         answer: Floats = np.log(weights @ candidates.reshape(len(candidates), -1)).reshape(candidates.shape[1:])
         return answer
 
@@ -147,8 +143,8 @@ class Mix(Keeps):
         left, shares = keep[:, :1] * later[:, :1], weights * later
         self.scores = left[:2] * self.scores + shares[:2] @ np.log(told.each[:, *at]).T
         self.top = left[2] * self.top + np.log(told.candidates[:, *at]) @ shares[2]
+        self._by_clock = softmax(self.scores)
         self._step(told, at, weights)
-        self._weigh()
 
     def _step(self, told: Told, at: tuple[Labels, Labels], weights: Floats) -> None:
         """Moves the exponents by one of Newton's steps."""
@@ -163,7 +159,7 @@ class Mix(Keeps):
 
     def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
         found = super().load_state_dict(state, **sizes)
-        self._weigh()
+        self._by_clock = softmax(self.scores)
         return found
 
 

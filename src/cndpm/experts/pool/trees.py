@@ -101,12 +101,10 @@ class Trees(Keeps):
 
     # Growing
 
-    def is_due(self, rows: KeptRows) -> bool:
-        """Returns whether enough rows have come for another tree."""
-        return rows.n - self.grown_at >= max(2 * _MOST, _EVERY * min(rows.n - self.since, rows.room))
-
     def grow(self, rows: KeptRows, seed: int) -> None:
-        """Grows a tree on some of the rows kept, half of those that there is room for at most; a seed draws columns."""
+        """Grows a tree on some of the rows kept once enough have come; half of the room at most; a seed draws columns."""
+        if rows.n - self.grown_at < max(2 * _MOST, _EVERY * min(rows.n - self.since, rows.room)):
+            return
         self.grown_at, serial = rows.n, rows.serial
         drawn = np.flatnonzero(_is_drawn(serial, self.n_grown) & (serial >= self.since))
         drawn = drawn[np.argsort(serial[drawn])[-max(1, rows.room // 2) :]]
