@@ -87,7 +87,7 @@ class _OneBlasThread:
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._n_inside -= 1
-            if not self._n_inside:
+            if self._before and not self._n_inside:
                 _use(self._before)
 
 

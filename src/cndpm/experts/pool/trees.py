@@ -102,7 +102,7 @@ class Trees(Keeps):
     # Growing
 
     def grow(self, rows: KeptRows, seed: int) -> None:
-        """Grows a tree on some of the rows kept once enough have come; half of the room at most; a seed draws columns."""
+        """Grows a tree on some of the rows kept, half of the room at most, when one is due; a seed draws columns."""
         if rows.n - self.grown_at < max(2 * _MOST, _EVERY * min(rows.n - self.since, rows.room)):
             return
         self.grown_at, serial = rows.n, rows.serial
