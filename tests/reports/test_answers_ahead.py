@@ -54,7 +54,13 @@ def test_the_map_shows_the_share_of_every_expert_in_every_window(ahead):
 def test_where_pools_answer_the_map_shows_rules_and_recent_models(ahead):
     one = Run(ahead / "cndpm")
     shown = answering_map(one)
-    assert shown.title == "Who answered, when" and shown.rows == ["rules", "recent models", "trees", "nearest rows"]
+    assert shown.title == "Who answered, when" and shown.rows == [
+        "rules",
+        "recent models",
+        "clusters",
+        "trees",
+        "nearest rows",
+    ]
     assert np.allclose(np.sum(shown.values, axis=0), 100, atol=0.3)
     last = [row for row in one.record.rows if row.get("answers")][-1]
     assert [column[-1] for column in shown.values] == [round(100 * share, 1) for share in last["answers"].values()]

@@ -10,9 +10,8 @@ from cndpm.experts.pool.mix import TEMPERATURES, log_normalised
 
 def evidence(pool, balanced):
     rng = np.random.default_rng(0)
-    return evidence_of(pool.rows, pool._maps, pool._moments, pool._trees, 0, balanced, rng).reshape(
-        len(TEMPERATURES), -1
-    )
+    members = pool._maps, pool._moments, pool._clusters, pool._trees
+    return evidence_of(pool.rows, *members, 0, balanced, rng).reshape(len(TEMPERATURES), -1)
 
 
 def learned(x, y):

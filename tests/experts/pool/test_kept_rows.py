@@ -129,13 +129,13 @@ def plain_votes(z, x, y, k, n_labels=N_LABELS):
     return np.log(votes + 0.1) - np.log(np.bincount(y, minlength=n_labels) / len(y) + 0.1)
 
 
-def test_members_vote_by_the_nearest_of_the_latest_200_the_latest_1000_and_all():
+def test_members_vote_by_the_nearest_of_the_latest_200_and_of_all():
     batches = np.random.default_rng(0).integers(N_LABELS, size=(13, 100)).tolist()
     rows, _ = kept(batches, 5000)
     z = np.random.default_rng(1).normal(size=(9, 2))
     told = neighbours(rows, z)
     assert len(told) == N_NEIGHBOUR_MEMBERS
-    for member, (room, k) in enumerate([(200, 5), (1000, 5), (5000, 5), (5000, 15)]):
+    for member, (room, k) in enumerate([(200, 5), (5000, 5), (5000, 15)]):
         at = rows.latest(room)
         np.testing.assert_allclose(told[member], plain_votes(z, rows.x[at], rows.y[at], k), atol=1e-4)
 
@@ -144,7 +144,6 @@ def test_windows_that_hold_all_rows_say_the_same():
     rows, _ = kept([[0, 1, 2] * 30], 100)
     told = neighbours(rows, np.zeros((2, 2)))
     np.testing.assert_array_equal(told[0], told[1])
-    np.testing.assert_array_equal(told[0], told[2])
 
 
 def test_a_row_does_not_vote_for_itself():

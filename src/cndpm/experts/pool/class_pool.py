@@ -1,9 +1,9 @@
 """A pool of members that answers p(y | x) for labels, whatever order they come in.
 
-Members are models of three representations that forget at several rates, rules that forget nothing, and trees grown on
-the rows kept, and the nearest of these. What forgets, forgets with samples of the same label: nothing that comes later
-moves a label that stays away. How often labels come is a factor of its own, so members are compared by balanced
-answers, p(x | y) normalised.
+Members are models of three representations that forget at several rates, rules that forget nothing, clusters fitted to
+the rows kept, trees grown on them, and the nearest of them. What forgets, forgets with samples of the same label:
+nothing that comes later moves a label that stays away. How often labels come is a factor of its own, so members are
+compared by balanced answers, p(x | y) normalised.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from cndpm.experts.pool.backlog import TOGETHER, Backlog
+from cndpm.experts.pool.clusters import Clusters
 from cndpm.experts.pool.dynamics import Dynamics
 from cndpm.experts.pool.judging import evidence_of
 from cndpm.experts.pool.kept_rows import N_NEIGHBOUR_MEMBERS, KeptRows, neighbours
@@ -31,13 +32,11 @@ __all__ = ["ClassPool", "When"]
 When: TypeAlias = Literal["now", "next", "any"]
 """Whether an answer is for now, for the very next row, or as if any time of the stream were equally likely."""
 
-_KEEPS = ((0.9, 0.96, 0.985, 0.996), (0.9, 0.97, 0.995), (0.9, 0.97, 0.995))
-"""What recent models keep of a label: windows of ten to 250 samples of it."""
+_KEEPS, _FADE = (0.9, 0.97, 0.995), 0.995
+"""What recent models keep of a label when another of its samples comes, windows of ten to 200 of them, and of the
+scatter, which all labels share."""
 
-_FADES = ((0.95, 0.98, 0.993, 0.998), (0.998,), (0.998,))
-"""What they keep of the scatter: few features bear one of their own, many share one of 500 samples."""
-
-_FITTED_AT = (5, 20, 100, 520)
+_FITTED_AT = (5, 50, 520)
 """Rows after which representations are fitted anew, and the rows kept are learned anew; never with the row that founds
 the first expert, by default the 500th, which would wait for both."""
 
@@ -122,7 +121,7 @@ class ClassPool(Keeps):
         self._n_columns, self._n_rows, self.seed = n_columns, n_rows, seed
         self._evidence, self._most_rules = evidence, n_rules
         self.rows, self._dynamics = KeptRows(n_columns, max(n_rows, _FITTED_AT[0])), Dynamics()
-        self._trees = Trees()
+        self._clusters, self._trees = Clusters(n_columns), Trees()
         self.counts, self.lately, self.mixing = np.zeros(0), np.zeros(0), 1.0
         self.n_seen = self.n_fits = self.measured_at = self.judged_at = 0
         self.outside = self.usually_outside = 0.0
@@ -130,9 +129,9 @@ class ClassPool(Keeps):
         self._moments: list[Moments] = []
         self.events: list[tuple[int, str, int]] = []
         self._rules = self._new_rules(0)
-        rates = np.concatenate([[*keeps, 1.0] for keeps in _KEEPS])
+        rates = np.tile([*_KEEPS, 1.0], len(Representations.kinds))
         self._fast, self._lasting = np.flatnonzero(rates <= _LATELY), np.flatnonzero(rates == 1)
-        self._n_members = len(rates) + 1 + N_NEIGHBOUR_MEMBERS
+        self._n_members = len(rates) + 2 + N_NEIGHBOUR_MEMBERS
         trusted = [*self._lasting.tolist(), self._n_members - 2, self._n_members - 1]
         self._now, self._next = Mix(self._n_members, trusted), Mix(2 * self._n_members, trusted, n_others=1)
         self._earlier = [(deepcopy(self._now), deepcopy(self._next))] * 2
@@ -158,17 +157,21 @@ class ClassPool(Keeps):
 
     @property
     def shares(self) -> dict[str, float]:
-        """Shares that rules, recent models, trees and the nearest rows have in an answer for now."""
+        """Shares that rules, recent models, clusters, trees and the nearest rows have in an answer for now."""
         weights = self._now.weights
-        weights[-1 - N_NEIGHBOUR_MEMBERS] *= bool(len(self._trees))  # without one they say nothing
-        return shares(weights, self._lasting, {"trees": 1, "nearest rows": N_NEIGHBOUR_MEMBERS})
+        others = {"clusters": 1, "trees": 1, "nearest rows": N_NEIGHBOUR_MEMBERS}
+        weights[-sum(others.values()) :][:2] *= (
+            len(self._clusters) > 0,
+            len(self._trees) > 0,
+        )  # without, they say nothing
+        return shares(weights, self._lasting, others)
 
     @property
     def n_numbers_kept(self) -> int:
         """Numbers of all models and representations."""
         maps = 0 if self._maps is None else self._maps.n_numbers_kept
         models = sum(moments.n_numbers_kept for moments in self._moments)
-        return maps + models + self._trees.n_numbers_kept + self._next.curvature.size
+        return maps + models + self._clusters.n_numbers_kept + self._trees.n_numbers_kept + self._next.curvature.size
 
     # Answers
 
@@ -242,7 +245,9 @@ class ClassPool(Keeps):
             by_rules = rules.mean(axis=0)
             held = np.log(np.einsum("k,rkbc->rbc", weights, np.exp(rules)))
             told = [part for likely, one in zip(told, held, strict=True) for part in (likely[:-k], one[None])]
-        return np.concatenate([*told, self._trees.answer(features[0]), neighbours(self.rows, features[0])]), by_rules
+        z = features[0]
+        told += self._clusters.answer(z), self._trees.answer(z), neighbours(self.rows, z)
+        return np.concatenate(told), by_rules
 
     def _balanced(self, likely: Floats) -> Floats:
         """Returns log-probabilities of labels that are equally frequent, those that never came aside."""
@@ -278,10 +283,10 @@ class ClassPool(Keeps):
             one.relabel(places)
 
     @property
-    def _by_label(self) -> list[KeptRows | Dynamics | Rules | Trees | Moments]:
+    def _by_label(self) -> list[KeptRows | Dynamics | Rules | Clusters | Trees | Moments]:
         if self.n_labels > _MOST_LABELS:
             return []
-        return [self.rows, self._dynamics, self._rules, self._trees, *self._moments]
+        return [self.rows, self._dynamics, self._rules, self._clusters, self._trees, *self._moments]
 
     def learn(self, x: Floats, y: Labels, *, row_by_row: bool = False) -> None:
         """Learns a batch: neighbours and dynamics at once, all else when ten rows have come.
@@ -321,6 +326,7 @@ class ClassPool(Keeps):
         if is_due:
             self._fit()
         elif self._maps is not None:
+            self._clusters.grow(self.rows, self.seed)
             self._trees.grow(self.rows, self.seed)
         if is_due and not self._n_rows:
             self.rows = KeptRows(self._n_columns, 0)
@@ -388,7 +394,7 @@ class ClassPool(Keeps):
             if goes is not None:
                 moments.drop_rule(goes)
         self._rules.count(y)
-        self._trees.begin(int(self.rows.serial[order[0]]))
+        self._begin(int(self.rows.serial[order[0]]))
         if goes is not None:
             self._rules.drop(goes)
 
@@ -414,16 +420,20 @@ class ClassPool(Keeps):
         x, y = self.rows.x[order], self.rows.y[order]
         self._maps = Representations.fit(x, y, np.random.default_rng([self.seed, self.n_fits]))
         self.outside = self.usually_outside = float(Representations.is_cut(self._maps.units(x)).mean())
-        sizes = zip(self._maps.sizes, _KEEPS, _FADES, strict=True)
-        self._moments = [Moments(d, keeps, fades, self.n_labels) for d, keeps, fades in sizes]
+        self._moments = [Moments(d, _KEEPS, _FADE, self.n_labels) for d in self._maps.sizes]
         self._rules = self._new_rules(self.n_labels)
         for start in range(0, len(y), 500):
             batch = ByLabel.of(y[start : start + 500])
             for moments, f in zip(self._moments, self._maps(x[start : start + 500]), strict=True):
                 moments.learn(f, batch, rule=0)
         self._rules.count(y)
-        self._trees.begin(0)
+        self._begin(0)
         self._measure(self._maps)
+
+    def _begin(self, serial: int) -> None:
+        """Forgets clusters and trees; others are made of rows from this number on."""
+        self._clusters.begin(serial)
+        self._trees.begin(serial)
 
     def _measure(self, maps: Representations) -> None:
         """Measures distances between rows by the scatter of today's rule."""
@@ -433,7 +443,8 @@ class ClassPool(Keeps):
     def _give_up(self) -> None:
         """Forgets all: labels are too many."""
         self.rows, self._moments, self._maps, self._asked = KeptRows(self._n_columns, 0), [], None, None
-        self._dynamics, self._trees, self._kept_scores, self._backlog = Dynamics(), Trees(), None, Backlog()
+        self._dynamics, self._kept_scores, self._backlog = Dynamics(), None, Backlog()
+        self._clusters, self._trees = Clusters(self._n_columns), Trees()
         self._rules = self._new_rules(0)
 
     def _new_rules(self, n_labels: int) -> Rules:
@@ -463,7 +474,7 @@ class ClassPool(Keeps):
         self.counts -= np.bincount(labels, minlength=self.n_labels)
         self.rows.drop(is_gone)
         self._asked, self._kept_scores = None, None
-        self._trees.begin(0)
+        self._begin(0)
         if len(self.rows) >= _FITTED_AT[0]:
             self._fit()
         self._now, self._next = deepcopy(self._earlier[0])  # what came lately spoke of those rows
@@ -484,12 +495,15 @@ class ClassPool(Keeps):
         if self._maps is None:
             return None
         rng, admitted = np.random.default_rng([self.seed, self.n_seen]), self._balanced
-        return evidence_of(self.rows, self._maps, self._moments, self._trees, self._rules.holds, admitted, rng)
+        return evidence_of(
+            self.rows, self._maps, self._moments, self._clusters, self._trees, self._rules.holds, admitted, rng
+        )
 
     # What is kept
 
     def state_dict(self) -> State:
-        parts = {"rows": self.rows, "dynamics": self._dynamics, "rules": self._rules, "trees": self._trees}
+        parts = {"rows": self.rows, "dynamics": self._dynamics, "rules": self._rules}
+        parts |= {"clusters": self._clusters, "trees": self._trees}
         mixes = {"mix": self._now, "next": self._next}
         scores = self._kept_scores
         return {
@@ -503,7 +517,7 @@ class ClassPool(Keeps):
         }
 
     def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
-        parts = dict.fromkeys(("rows", "dynamics", "rules", "trees", "mix", "next"), part())
+        parts = dict.fromkeys(("rows", "dynamics", "rules", "clusters", "trees", "mix", "next"), part())
         n_tempered = self._n_members * len(TEMPERATURES)
         expect(
             state,
@@ -516,13 +530,14 @@ class ClassPool(Keeps):
             },
         )
         saved = state.get("moments")
-        if not isinstance(saved, list) or len(saved) != (0 if state["maps"] is None else len(_KEEPS)):
-            raise StateError(f"'moments' must be a list of the {len(_KEEPS)} representations")
+        if not isinstance(saved, list) or len(saved) != (0 if state["maps"] is None else len(Representations.kinds)):
+            raise StateError(f"'moments' must be a list of the {len(Representations.kinds)} representations")
         sizes = super().load_state_dict(state)
         n_labels = {"labels": sizes["labels"] if sizes["labels"] <= _MOST_LABELS else 0}
         self._dynamics.load_state_dict(state["dynamics"], **n_labels)
         expect(state["dynamics"], {"last": whole(-1, n_labels["labels"] - 1)})
         self._rules.load_state_dict(state["rules"], **n_labels)
+        self._clusters.load_state_dict(state["clusters"], d=self._n_columns, **n_labels)
         self._trees.load_state_dict(state["trees"], d=self._n_columns, **n_labels)
         self._now.load_state_dict(state["mix"], members=self._n_members, tempered=n_tempered, candidates=3)
         self._next.load_state_dict(state["next"], members=2 * self._n_members, tempered=2 * n_tempered, candidates=4)
@@ -531,9 +546,9 @@ class ClassPool(Keeps):
         if state["maps"] is not None:
             self._maps = Representations()
             self._maps.load_state_dict(state["maps"], d=self._n_columns)
-            for d, keeps, fades, one in zip(self._maps.sizes, _KEEPS, _FADES, saved, strict=True):
-                moments = Moments(d, keeps, fades, sizes["labels"])
-                n = {"slots": len(keeps) + len(self._rules), "groups": len(fades) + len(self._rules)}
+            n = {"slots": len(_KEEPS) + len(self._rules), "groups": 1 + len(self._rules)}
+            for d, one in zip(self._maps.sizes, saved, strict=True):
+                moments = Moments(d, _KEEPS, _FADE, sizes["labels"])
                 moments.load_state_dict(one, d=d, **n, **n_labels)
                 self._moments.append(moments)
         keeps_none = sizes["labels"] > _MOST_LABELS or (self._maps is not None and not self._n_rows)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from cndpm.experts.pool.clusters import Clusters
 from cndpm.experts.pool.kept_rows import KeptRows, neighbours
 from cndpm.experts.pool.mix import tempered
 from cndpm.experts.pool.moments import Moments
@@ -26,6 +27,7 @@ def evidence_of(
     rows: KeptRows,
     maps: Representations,
     moments: Sequence[Moments],
+    clusters: Clusters,
     trees: Trees,
     rule: int,
     balanced: Callable[[Floats], Floats],
@@ -45,8 +47,9 @@ def evidence_of(
     at = np.concatenate([latest[rows.y[latest] == label][:n_each] for label in labels])
     y, features = rows.y[at], maps(rows.x[at])
     models = [one.leave_one_out(f, y, rule) for one, f in zip(moments, features, strict=True)]
-    by_trees = trees.answer(features[0], rows.serial[at])
-    told = np.concatenate([*models, by_trees, neighbours(rows, features[0], without_itself=True)])
+    z, nth = features[0], rows.nth[at]
+    by_rows = clusters.answer(z, y, nth), trees.answer(z, rows.serial[at]), neighbours(rows, z, without_itself=True)
+    told = np.concatenate([*models, *by_rows])
     scores = np.log(tempered(balanced(told))[:, np.arange(len(y)), y])
     by_label = np.mean([scores[:, y == label].mean(axis=1) for label in np.unique(y)], axis=0)
     evidence: Floats = _NATS * (by_label - by_label.max())

@@ -23,7 +23,7 @@ __all__ = ["KeptRows", "neighbours"]
 
 Singles = NDArray[np.float32]
 
-_WINDOWS = (200, 1000, 1 << 62)
+_WINDOWS = (200, 1 << 62)
 """Rows among which neighbours are sought: the latest tell a change, all of them a rule of many parts."""
 
 _N_NEAREST, _N_NEAREST_WHITENED = 5, 15

@@ -2,7 +2,7 @@ r"""One statistic for models that forget and for rules that do not: means by lab
 
 A *slot* is a model with means of its own. A recent slot keeps a part of what it knows of a label whenever a sample of
 that label comes, and forgets nothing while others come; a rule forgets nothing at all. A *group* is slots with one
-scatter S: either all recent slots, or each its own, and every rule its own. With S / n shrunk towards a ball,
+scatter S: all recent slots, and every rule by itself. With S / n shrunk towards a ball,
 :math:`L L^\top`, and :math:`W = (L L^\top)^{-1}`,
 
 .. math::
@@ -28,7 +28,7 @@ __all__ = ["ByLabel", "Moments"]
 
 Labels = np.ndarray[tuple[int], np.dtype[np.int64]]
 
-_RENEWED = 0.05
+_RENEWED = 0.1
 """Part of its samples after which a group's factor is made anew; means are always up to date."""
 
 _UNSEEN = 4.0
@@ -73,7 +73,7 @@ class Moments(Keeps):
     Args:
         d: Features.
         keeps: What recent slots keep of a label's samples when another one comes.
-        fades: What recent groups keep of their scatter: one for all slots, or one for each.
+        fade: What they keep of their scatter.
         n_labels: C so far.
 
     Attributes:
@@ -83,7 +83,7 @@ class Moments(Keeps):
         weights: Samples that the scatters are of, faded, (G,).
 
     Example:
-        >>> moments = Moments(1, keeps=(0.9,), fades=(0.99,), n_labels=2)
+        >>> moments = Moments(1, keeps=(0.9,), fade=0.99, n_labels=2)
         >>> f, y = np.array([[-1.0], [1.0], [-1.1], [1.1]]), np.array([0, 1, 0, 1])
         >>> moments.learn(f, ByLabel.of(y), rule=0)
         >>> moments.log_likelihood(f)[1].argmax(axis=1)  # the rule
@@ -101,10 +101,9 @@ class Moments(Keeps):
         "due": tensor("groups", finite=False),
     }
 
-    def __init__(self, d: int, keeps: Sequence[float], fades: Sequence[float], n_labels: int) -> None:
-        self.n_recent, self._n_recent_groups = len(keeps), len(fades)
-        self._keep, self._fade = np.array([*keeps, 1.0]), np.array([*fades, 1.0])
-        n_slots, n_groups = len(keeps) + 1, len(fades) + 1
+    def __init__(self, d: int, keeps: Sequence[float], fade: float, n_labels: int) -> None:
+        self.n_recent, n_slots, n_groups = len(keeps), len(keeps) + 1, 2
+        self._keep, self._fade = np.array([*keeps, 1.0]), np.array([fade, 1.0])
         self.n, self.offsets = np.zeros((n_slots, n_labels)), np.zeros((n_slots, n_labels))
         self.means, self.slopes = np.zeros((n_slots, n_labels, d)), np.zeros((n_slots, n_labels, d))
         self.scatters, self.weights = np.zeros((n_groups, d, d)), np.zeros(n_groups)
@@ -117,7 +116,7 @@ class Moments(Keeps):
 
     def whitening_of_rule(self, rule: int) -> Floats:
         """Returns M, (d, d), with which a rule's labels scatter as a ball: M M' = W."""
-        whitening: Floats = dtrtri(self.factors[self._n_recent_groups + rule].T, lower=0)[0]
+        whitening: Floats = dtrtri(self.factors[1 + rule].T, lower=0)[0]
         return whitening
 
     def admit(self, n_labels: int) -> None:
@@ -202,13 +201,11 @@ class Moments(Keeps):
 
         That one tells the scatter.
         """
-        n, n_groups = (self.n_recent, self._n_recent_groups) if recent else (0, 0)
-        groups, slots = np.arange(n_groups + 1), np.arange(n + 1)
-        last = np.arange(n // max(n_groups, 1) - 1, n + 1, n // n_groups) if n else groups
-        if rule is None:
-            return groups[:-1], slots[:-1], last[:n_groups]
-        groups[-1], slots[-1] = self._n_recent_groups + rule, self.n_recent + rule
-        return groups, slots, np.append(last[:n_groups], n)
+        n, has_rule = self.n_recent if recent else 0, rule is not None
+        slots, groups = np.arange(n + has_rule), np.arange(1 - recent, 1 + has_rule)
+        if rule is not None:
+            slots[-1], groups[-1] = self.n_recent + rule, 1 + rule
+        return groups, slots, np.arange(n - 1 if recent else 0, n + has_rule)
 
     def _fade_by(self, groups: Labels, within: Floats, begins: NDArray[np.bool_], first: Labels) -> Floats:
         """Counts a batch in the weights of G groups; returns what their scatters keep, (G,).
@@ -216,30 +213,27 @@ class Moments(Keeps):
         Deviations `within` (G, B, d) of a long batch fade from its end to its beginning. Where a label `begins` (G, U),
         its first sample, at `first` (U,) of the batch, tells nothing of the scatter.
         """
-        n, fade = within.shape[1], self._fade[np.minimum(groups, self._n_recent_groups)]
+        n, fade = within.shape[1], self._fade[np.minimum(groups, 1)]
         left: Floats = fade**n
         added = np.where(fade < 1, (1 - left) / np.maximum(1 - fade, 1e-300), n)
         self.weights[groups] = (
             left * self.weights[groups] + added - (begins * fade[:, None] ** (n - 1 - first)).sum(axis=1)
         )
         self.due[groups] += n
-        if n > 1 / (1 - self._fade[:-1].min()):
+        if n > 1 / (1 - self._fade[0]):
             within *= np.sqrt(fade[:, None] ** np.arange(n)[::-1])[..., None]
         return left
 
     def _renew(self, group: int) -> None:
-        """Makes the factor of a scatter that is shrunk towards a ball, the less the more samples there are."""
-        d, n = self.means.shape[2], max(float(self.weights[group]), 1.0)
-        covariance = self.scatters[group] / n
-        shrinkage, size = 0.01 + 0.3 * d / (d + n), max(float(np.trace(covariance)) / d, 1e-3)
-        covariance *= 1 - shrinkage
-        covariance.flat[:: d + 1] += shrinkage * size + 1e-6
+        """Makes the factor of a scatter."""
+        n = max(float(self.weights[group]), 1.0)
+        covariance = shrunk(self.scatters[group] / n, n)
         self.factors[group] = dpotrf(covariance.T, lower=0, overwrite_a=1)[0].T  # LAPACK reads rows as columns
         self.due[group] = 0.0
 
     def add_rule(self, old: int) -> None:
         """Begins a rule where another stands, lightly, so that labels that stay away are kept."""
-        slot, group = self.n_recent + old, self._n_recent_groups + old
+        slot, group = self.n_recent + old, 1 + old
         for name in _OF_SLOTS:
             setattr(self, name, np.append(getattr(self, name), getattr(self, name)[slot][None], axis=0))
         for name in _OF_GROUPS:
@@ -254,7 +248,7 @@ class Moments(Keeps):
         for name in _OF_SLOTS:
             setattr(self, name, np.delete(getattr(self, name), self.n_recent + rule, axis=0))
         for name in _OF_GROUPS:
-            setattr(self, name, np.delete(getattr(self, name), self._n_recent_groups + rule, axis=0))
+            setattr(self, name, np.delete(getattr(self, name), 1 + rule, axis=0))
 
     def relabel(self, places: Labels) -> None:
         """Gives labels other numbers: label y becomes `places[y]`, (C,), and there is room for all of them."""
@@ -262,3 +256,12 @@ class Moments(Keeps):
         order = np.argsort(places)
         for name in _OF_SLOTS:
             setattr(self, name, getattr(self, name)[:, order])
+
+
+def shrunk(covariance: Floats, n: float) -> Floats:
+    """Shrinks a covariance (d, d) in place towards a ball, the less the more samples n it is of; returns it."""
+    d = len(covariance)
+    shrinkage, size = 0.01 + 0.3 * d / (d + n), max(float(np.trace(covariance)) / d, 1e-3)
+    covariance *= 1 - shrinkage
+    covariance.flat[:: d + 1] += shrinkage * size + 1e-6
+    return covariance

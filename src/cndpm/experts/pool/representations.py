@@ -51,6 +51,7 @@ class Representations(Keeps):
         True
     """
 
+    kinds: ClassVar = ("row", "waves", "steps")
     kept: ClassVar = {
         "middle": tensor("d"),
         "scale": tensor("d"),

@@ -185,7 +185,8 @@ class Trees(Keeps):
         d = sizes.pop("d")
         found = super().load_state_dict(state, **sizes)
         ends = np.cumsum(self.sizes)
-        left = np.repeat(ends, self.sizes) - np.arange(len(self.columns)) if sum(self.sizes) == found["nodes"] else None
+        has_all = sum(self.sizes.tolist()) == found["nodes"]  # numpy's sum could wrap around
+        left = np.repeat(ends, self.sizes) - np.arange(len(self.columns)) if has_all else None
         is_tree = left is not None and (np.maximum(self.below, self.above) < left).all()
         inner = np.flatnonzero(self.below)
         behind = np.concatenate([inner + self.below[inner], inner + self.above[inner]])
@@ -193,6 +194,8 @@ class Trees(Keeps):
             raise StateError("'below' and 'above' must lead to nodes of the same tree")
         integers("nodes", below=d)("columns", state["columns"], {})
         integers("nodes", below=found["labels"])("labels", state["labels"], {})
+        if (self.shares < 0).any():
+            raise StateError("'shares' must not be negative")
         if found["trees"] > _MOST:
             raise StateError(f"'sizes' must be of {_MOST} trees at most; got {found['trees']}")
         self._pack()

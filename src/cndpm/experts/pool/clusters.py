@@ -1,0 +1,259 @@
+r"""Mixtures of Gaussians with covariances of their own, fitted to the rows kept of every label.
+
+.. math::
+    p(x \mid y) = \tfrac12 \sum_{h} \sum_j \pi_{yhj}\, t_{n_{yhj} + 3}(x;\, m_{yhj}, \Sigma_{yhj})
+
+Every other row of a label belongs to its first half, h = 0, the rest to its second. Each half has a mixture, and the
+rows of the other half say of how many Gaussians: those that make them likeliest. Rows that were kept are asked of the
+half that never met them. A Gaussian whose parameters rest on n rows answers by Student's t: its posterior predictive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from cndpm.experts.pool.kept_rows import KeptRows
+from cndpm.experts.pool.mix import softmax
+from cndpm.experts.pool.moments import Labels, shrunk
+from cndpm.experts.pool.representations import Floats
+from cndpm.state import Keeps, State, StateError, integers, tensor, whole
+
+_FEWEST, _LATEST = 20, 1000
+"""Rows of a label from which it has mixtures, and rows of it, the latest, that these are fitted to at most."""
+
+_EVERY = 0.2
+"""Part of these rows that come before the mixtures of a label are fitted anew."""
+
+_MOST = 8
+"""Gaussians of a half at most; it has twice as many as before, as many, or half of them."""
+
+_ROWS_EACH = 8
+"""Rows that a Gaussian has at least, on average."""
+
+_N_STEPS = 8
+"""Steps of expectation and maximisation."""
+
+_MOST_NUMBERS = 200_000
+"""Numbers of all covariances, which every row is compared with; without room for one a half there are none."""
+
+_UNSEEN = 4.0
+"""Nats below the least likely label that has mixtures at which those are put that have none."""
+
+
+class Clusters(Keeps):
+    """Fits mixtures, one label at a time, and compares rows with them. P Gaussians in all, C labels, d columns.
+
+    Attributes:
+        keys: Twice the label of each, and one more in the second half, (P,), in order.
+        counts: Rows that each rests on, (P,).
+        logs: Log weight in its half and log density at its mean, (P,).
+        means: (P, d).
+        whitening: W of each, (P, d, d): rows that it made scatter as a ball in (x - m) W.
+        fitted_at: Rows of every label that had come when its mixtures were fitted, (C,).
+        since: The number of the first row that they are fitted to.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> y = rng.integers(0, 2, 400)
+        >>> x = 4 * rng.choice([-1.0, 1.0], (400, 2)) + rng.normal(size=(400, 2))
+        >>> y = (x[:, 0] * x[:, 1] > 0).astype(int)  # both labels have two clusters, and one mean
+        >>> rows, clusters = KeptRows(2, room=400), Clusters(2)
+        >>> rows.admit(2)
+        >>> clusters.admit(2)
+        >>> rows.add(x, x, y)
+        >>> for _ in range(4):
+        ...     clusters.grow(rows, seed=0)
+        >>> clusters.answer(np.array([[4.0, 4.0], [-4.0, 4.0]]))[0].argmax(axis=1)
+        array([1, 0])
+    """
+
+    kept: ClassVar = {
+        "keys": integers("gaussians", low=0),
+        "counts": tensor("gaussians"),
+        "logs": tensor("gaussians"),
+        "means": tensor("gaussians", "d"),
+        "whitening": tensor("gaussians", "d", "d"),
+        "fitted_at": integers("labels", low=0),
+        "since": whole(),
+    }
+
+    def __init__(self, d: int) -> None:
+        self.since, self.fitted_at = 0, np.zeros(0, np.int64)
+        self._hold(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros((0, d)), np.zeros((0, d, d)))
+
+    def _hold(self, keys: Labels, counts: Floats, logs: Floats, means: Floats, whitening: Floats) -> None:
+        """Keeps Gaussians, in the order of their keys, and makes what answers use."""
+        order = np.argsort(keys, kind="stable")
+        self.keys, self.counts, self.logs = keys[order], counts[order], logs[order]
+        self.means, self.whitening = means[order], whitening[order]
+        mixtures, self._begins, self._sizes = np.unique(self.keys, return_index=True, return_counts=True)
+        self._labels = mixtures[::2] // 2
+        self._flat = self.whitening.transpose(1, 0, 2).reshape(means.shape[1], -1)
+        self._centres = np.einsum("pd,pde->pe", self.means, self.whitening)
+        self._freedoms = _freedom(self.counts)
+        self._powers = 0.5 * (self._freedoms + means.shape[1])
+
+    @property
+    def _parts(self) -> tuple[Floats, Floats, Floats, Floats]:
+        return self.counts, self.logs, self.means, self.whitening
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def n_numbers_kept(self) -> int:
+        """Numbers of all Gaussians."""
+        return self.logs.size + self.means.size + self.whitening.size
+
+    def begin(self, serial: int) -> None:
+        """Forgets all mixtures; others are fitted to rows from this number on."""
+        self.since, self.fitted_at = serial, np.zeros_like(self.fitted_at)
+        self._hold(self.keys[:0], *(part[:0] for part in self._parts))
+
+    def admit(self, n_labels: int) -> None:
+        """Makes room for labels below `n_labels`."""
+        self.fitted_at = np.pad(self.fitted_at, (0, max(0, n_labels - len(self.fitted_at))))
+
+    def relabel(self, places: Labels) -> None:
+        """Gives labels other numbers: label y becomes `places[y]`, (C,), and there is room for all of them."""
+        self.admit(len(places))
+        self.fitted_at = self.fitted_at[np.argsort(places)]
+        self._hold(2 * places[self.keys // 2] + self.keys % 2, *self._parts)
+
+    # Fitting
+
+    def grow(self, rows: KeptRows, seed: int) -> None:
+        """Fits the mixtures of the label of which most is new, if that is enough; a seed draws where they begin."""
+        met = rows.counts
+        news = np.where(met < _FEWEST, 0.0, (met - self.fitted_at) / np.minimum(np.maximum(met, 1), _LATEST))
+        if not news.size or news.max() < _EVERY:
+            return
+        label = int(rows.y[np.where(news[rows.y] == news.max(), rows.serial, rows.n).argmin()])  # whose rows are oldest
+        self.fitted_at[label] = met[label]
+        at = np.flatnonzero((rows.y == label) & (rows.serial >= self.since))
+        at = at[np.argsort(rows.nth[at])[-_LATEST:]]
+        halves = [rows.z[at[rows.nth[at] % 2 == half]].astype(np.float64) for half in (0, 1)]
+        room = _MOST_NUMBERS // (2 * int((met >= _FEWEST).sum()) * rows.z.shape[1] ** 2)
+        if min(map(len, halves)) < _FEWEST // 2 or not room:
+            return
+        rng = np.random.default_rng([seed, int(met[label])])
+        self._replace(label, _best(halves, self._n_tried(label, room, halves), rng))
+
+    def _n_tried(self, label: int, room: int, halves: Sequence[Floats]) -> list[int]:
+        """Returns how many Gaussians the halves of a label may have: twice as many as before, as many, or half."""
+        n, most = max(int((self.keys == 2 * label).sum()), 1), min(room, _MOST, min(map(len, halves)) // _ROWS_EACH)
+        return [k for k in (n // 2, n, 2 * n) if 0 < k <= most] or [1]
+
+    def _replace(self, label: int, pair: Sequence[_Mixture]) -> None:
+        """Puts the mixtures of both halves in the place of those that a label had."""
+        stays = self.keys // 2 != label
+        keys = np.repeat(2 * label + np.arange(2), [len(mixture.logs) for mixture in pair])
+        parts = zip(self._parts, *pair, strict=True)
+        self._hold(np.append(self.keys[stays], keys), *(np.concatenate([old[stays], *new]) for old, *new in parts))
+
+    # Answers
+
+    def answer(self, z: Floats, y: Labels | None = None, nth: Labels | None = None) -> Floats:
+        """Returns log p(x | y) of rows, (1, B, C); of labels without mixtures less than of any other.
+
+        Args:
+            z: Rows in standard units, (B, d).
+            y: Their labels where they were kept, (B,), and
+            nth: their numbers among those of their label, (B,): the half of a row is not asked.
+        """
+        n_labels, (p, d) = len(self.fitted_at), self.means.shape
+        if not p:
+            return np.zeros((1, len(z), n_labels))
+        away = (z @ self._flat).reshape(len(z), p, d)
+        away -= self._centres
+        logs = self.logs - self._powers * np.log1p(np.einsum("bpd,bpd->bp", away, away) / self._freedoms)
+        top = np.maximum.reduceat(logs, self._begins, axis=1)
+        logs -= np.repeat(top, self._sizes, axis=1)
+        halves = (top + np.log(np.add.reduceat(np.exp(logs), self._begins, axis=1))).reshape(len(z), -1, 2)
+        told = np.logaddexp(halves[:, :, 0], halves[:, :, 1]) - np.log(2)
+        if y is not None and nth is not None:
+            own, at = np.nonzero(y[:, None] == self._labels)
+            told[own, at] = halves[own, at, 1 - nth[own] % 2]
+        likely: Floats = np.repeat(told.min(axis=1, keepdims=True) - _UNSEEN, n_labels, axis=1)
+        likely[:, self._labels] = told
+        return likely[None]
+
+    def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
+        found = super().load_state_dict(state, **sizes)
+        if (self.counts < 0).any():
+            raise StateError("'counts' must not be negative")
+        mixtures = np.unique(self.keys)
+        if len(mixtures) % 2 or (mixtures[::2] % 2).any() or (mixtures[::2] + 1 != mixtures[1::2]).any():
+            raise StateError("'keys' must hold both halves of a label")
+        integers("gaussians", below=2 * found["labels"])("keys", state["keys"], {})
+        self._hold(self.keys, *self._parts)
+        return found
+
+
+class _Mixture(NamedTuple):
+    """A mixture of J Gaussians, as :class:`Clusters` keeps them."""
+
+    counts: Floats
+    logs: Floats
+    means: Floats
+    whitening: Floats
+
+    @classmethod
+    def of(cls, z: Floats, shares: Floats, prior: Floats) -> _Mixture:
+        """Makes Gaussians of rows (n, d), of which each has shares (J, n).
+
+        Covariances are those of the shares and of d + 2 rows of the `prior`, (d, d).
+        """
+        counts, d = shares.sum(axis=1), z.shape[1]
+        means = (shares @ z) / np.maximum(counts, 1e-9)[:, None]
+        scatter = (shares[:, None] * z.T) @ z - counts[:, None, None] * means[:, :, None] * means[:, None]
+        covariances = (scatter + (d + 2) * prior) / (counts + d + 2)[:, None, None]
+        whitening = np.linalg.inv(np.linalg.cholesky(covariances)).transpose(0, 2, 1)
+        logs = np.log((counts + 1) / (counts + 1).sum()) + np.log(np.einsum("jdd->jd", whitening)).sum(axis=1)
+        half, freedom = 0.5 * d, _freedom(counts)
+        logs += gammaln(0.5 * freedom + half) - gammaln(0.5 * freedom) - half * np.log(0.5 * freedom)
+        return cls(counts, logs, means, whitening)
+
+    @classmethod
+    def fit(cls, z: Floats, n: int, prior: Floats, rng: np.random.Generator) -> _Mixture:
+        """Fits n Gaussians to rows (m, d), beginning with rows far from each other."""
+        near = z @ np.linalg.inv(np.linalg.cholesky(prior)).T
+        centres, far = near[[rng.integers(len(z))]], np.full(len(z), np.inf)
+        for _ in range(n - 1):
+            far = np.minimum(far, ((near - centres[-1]) ** 2).sum(axis=1)) + 1e-12
+            centres = np.append(centres, near[[rng.choice(len(z), p=far / far.sum())]], axis=0)
+        nearest = ((near[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+        made = cls.of(z, (nearest == np.arange(n)[:, None]).astype(float), prior)
+        for _ in range(_N_STEPS if n > 1 else 0):
+            made = cls.of(z, softmax(made.each(z)).T, prior)
+        return made
+
+    def each(self, z: Floats) -> Floats:
+        """Returns log densities of rows (n, d) by Gaussian, with its weight, (n, J)."""
+        away = (z - self.means[:, None]) @ self.whitening
+        freedom = _freedom(self.counts)
+        squares = np.einsum("jnd,jnd->nj", away, away)
+        told: Floats = self.logs - 0.5 * (freedom + z.shape[1]) * np.log1p(squares / freedom)
+        return told
+
+    def log_density(self, z: Floats) -> float:
+        """Returns the log density of rows (n, d) in all."""
+        return float(np.logaddexp.reduce(self.each(z), axis=1).sum())
+
+
+def _best(halves: Sequence[Floats], n_tried: Sequence[int], rng: np.random.Generator) -> Sequence[_Mixture]:
+    """Returns the mixtures of two halves of rows (m, d), of as many Gaussians as make the other half likeliest."""
+    rows = np.concatenate(halves)
+    prior = shrunk(np.cov(rows.T).reshape(2 * rows.shape[1:]), len(rows))
+    tried = [[_Mixture.fit(half, n, prior, rng) for half in halves] for n in n_tried]
+    return max(tried, key=lambda pair: pair[0].log_density(halves[1]) + pair[1].log_density(halves[0]))
+
+
+def _freedom(counts: Floats) -> Floats:
+    """Returns the degrees of freedom of Gaussians that rest on so many rows and on a prior of d + 2 rows."""
+    freedom: Floats = counts + 3.0
+    return freedom
