@@ -14,7 +14,7 @@ from cndpm.reports.figures import ChartPanel, HeatMap, LineChart
 from cndpm.reports.groups import Group
 from cndpm.reports.run import Run
 
-_MAX_ROWS = 60
+MAX_ROWS = 60
 _CHANGES = 5  # more would make a caption too long
 
 _SCORES = {
@@ -80,7 +80,7 @@ def answering_map(run: Run) -> HeatMap | None:
         )
     rows = [row for row in windows(run) if row.get("experts") is not None]
     n_experts = max((len(row["experts"]) for row in rows), default=0)
-    if not n_experts or n_experts > _MAX_ROWS:
+    if not n_experts or n_experts > MAX_ROWS:
         return None
     shares = np.zeros((n_experts + 1, len(rows)))
     for j, row in enumerate(rows):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cndpm.reports.figures import Area, AreaChart, Band, ChartPanel, Line, LineChart, Values
 from cndpm.reports.groups import Group
 from cndpm.reports.run import Run
+from cndpm.streams.scenario import Subset
 
 X_LABEL = "batches learned"
 """The label of every axis that runs along the stream."""
@@ -208,16 +209,10 @@ def composition(run: Run) -> tuple[NDArray[np.float64], NDArray[np.float64]] | N
 def _stage_shares(stage: dict[str, Any], names: list[str]) -> NDArray[np.float64]:
     shares = np.zeros(len(names))
     for subset in stage.get("subsets", ()):
-        name = _task_name(subset)
+        name = Subset.model_validate(subset).task_name
         if name in names:
             shares[names.index(name)] += subset.get("weight") or len(subset.get("classes") or "x")
     return shares
-
-
-def _task_name(subset: dict[str, Any]) -> str:
-    from cndpm.streams.scenario import Subset
-
-    return Subset.model_validate(subset).task_name
 
 
 def _blurred(x: NDArray[np.float64], shares: NDArray[np.float64], blur: dict[str, Any], n_stages: int) -> Any:

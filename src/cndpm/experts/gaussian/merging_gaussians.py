@@ -13,7 +13,7 @@ from torch import Tensor
 
 from cndpm.experts.bank import Bank, Merging
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
-from cndpm.mixture.matching import best_of_sources
+from cndpm.mixture.redundancy import best_of_sources
 
 if TYPE_CHECKING:
     from cndpm.experts.gaussian.additive import AdditiveBank
