@@ -16,12 +16,12 @@ import torch
 from numpy.typing import NDArray
 
 from cndpm.datasets.catalogue import Entry, Format, Layout, catalogue, catalogue_entry
-from cndpm.datasets.cifar import read_cifar
 from cndpm.datasets.dataset import Dataset, Split
 from cndpm.datasets.files import DamagedFileError, RefusedPickleError
 from cndpm.datasets.idx import read_idx_pair, read_transposed_idx_pair
 from cndpm.datasets.matlab import read_svhn
 from cndpm.datasets.own import load_digits, load_image_folder, load_npz, own_path
+from cndpm.datasets.pickles import read_cifar
 from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
 

@@ -17,7 +17,7 @@ from cndpm.experts.features import FeatureMap
 from cndpm.experts.pool.class_pool import When
 from cndpm.learner import Footprint, Inputs, Learner, Portrait, Prepared
 from cndpm.mixture import Merge, similarity
-from cndpm.model.answers import Answers
+from cndpm.model.answers import Answers, draw_portrait
 from cndpm.model.arrivals import Arrivals
 from cndpm.model.events import EventLog
 from cndpm.model.extremes import Extremes
@@ -25,7 +25,6 @@ from cndpm.model.inputs import admit_targets, admit_x
 from cndpm.model.limit import LimitedFounding
 from cndpm.model.memory import SampleBatch, ShortTermMemory, check_kept
 from cndpm.model.places import Places
-from cndpm.model.portrait import draw_portrait
 from cndpm.model.pruning import log_joint, prune
 from cndpm.model.settings import CNDPMSettings, CustomDensity, CustomPredictor
 from cndpm.model.settings.facts import Facts

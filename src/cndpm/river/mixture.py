@@ -19,8 +19,7 @@ from cndpm.model.cndpm import CNDPM
 from cndpm.model.events import Event
 from cndpm.model.inputs import LARGEST
 from cndpm.river.columns import Columns, Floats, Rows
-from cndpm.river.held_bytes import held_bytes
-from cndpm.river.kept import Kept
+from cndpm.river.kept import Kept, held_bytes
 from cndpm.state.tree import attach_tensors, detach_tensors
 
 __all__ = ["Mixture", "admit_table", "records_of"]

@@ -18,8 +18,7 @@ from cndpm.experts.features import (
     backbones,
 )
 from cndpm.experts.features.backbones import BACKBONES
-from cndpm.model.settings.facts import Facts, ImportPath, imported
-from cndpm.model.settings.section import Section
+from cndpm.model.settings.facts import Facts, ImportPath, Section, imported
 from cndpm.names import UnknownNameError
 
 _N_PATCHES = 128

@@ -17,8 +17,9 @@ from cndpm.model.settings.architecture import (
     ResNet18Networks,
     ResNetNetworks,
     ShapedNetworks,
+    Training,
 )
-from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts
+from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts, Section
 from cndpm.model.settings.features import AutoFeatures, Backbone, Fourier, Identity, OwnFeatures, Patches
 from cndpm.model.settings.network_kinds import (
     Autoregressive,
@@ -29,8 +30,6 @@ from cndpm.model.settings.network_kinds import (
     maker_of,
     predictor_maker_of,
 )
-from cndpm.model.settings.network_training import Training
-from cndpm.model.settings.section import Section
 
 
 class DensitySelection(Section):

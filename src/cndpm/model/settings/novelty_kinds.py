@@ -10,7 +10,7 @@ from pydantic import Field
 from cndpm.model.founding import AlwaysFound, EarnedFounding, Founding
 from cndpm.model.learned_level import LearnedLevel
 from cndpm.model.novelty import FixedLevel, Novelty, TaskLabels
-from cndpm.model.settings.section import Section
+from cndpm.model.settings.facts import Section
 
 Parts = tuple[Novelty, Founding]
 

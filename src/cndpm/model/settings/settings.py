@@ -7,14 +7,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from cndpm.model.settings.facts import Target
+from cndpm.model.settings.facts import Section, Target
 from cndpm.model.settings.features import AutoFeatures
 from cndpm.model.settings.gaussian import GaussianExperts, GaussiansAlone, GaussiansAndNetworks
 from cndpm.model.settings.network_kinds import OwnPredictor
 from cndpm.model.settings.neural import GaussianSelection, NeuralExperts
 from cndpm.model.settings.novelty_kinds import AutoNovelty, FixedNovelty, TaskNovelty
 from cndpm.model.settings.pool_kinds import AutoRepresentations, OneRepresentation, PooledRepresentations
-from cndpm.model.settings.section import Section
 from cndpm.model.settings.setting_tree import places
 from cndpm.model.settings.spelling import nest
 

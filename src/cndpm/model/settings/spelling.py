@@ -19,7 +19,7 @@ from cndpm.model.settings.setting_tree import KIND, Branch, Choice, Place, branc
 from cndpm.names import UnknownNameError, nearest_names
 
 if TYPE_CHECKING:
-    from cndpm.model.settings.section import Section
+    from cndpm.model.settings.facts import Section
 
 
 Tree: TypeAlias = dict[str, Any]
