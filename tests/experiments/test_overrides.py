@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cndpm.experiments.config import RunSettings
-from cndpm.experiments.presets import parse_overrides, parse_value
+from cndpm.experiments.overrides import parse_overrides, parse_value
 from cndpm.names import UnknownNameError
 from cndpm.validation import ConfigError, validate
 

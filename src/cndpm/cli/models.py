@@ -183,7 +183,7 @@ def _shards(
 
 def _model(kind: str, shape: tuple[int, ...] | None, seed: int, overrides: list[str]) -> Estimator:
     from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
-    from cndpm.experiments.presets import parse_overrides
+    from cndpm.experiments.overrides import parse_overrides
     from cndpm.names import UnknownNameError
     from cndpm.validation import ConfigError
 

@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationErr
 
 from cndpm.devices import resolve_device
 from cndpm.experiments.learners import LEARNERS, learner_class
-from cndpm.experiments.presets import parse_overrides, preset_settings, validate_changed
+from cndpm.experiments.overrides import parse_overrides, validate_changed
+from cndpm.experiments.presets import preset_settings
 from cndpm.experiments.schedule import ENDLESS
 from cndpm.learner import Learner, LearnerSettings
 from cndpm.names import UnknownNameError

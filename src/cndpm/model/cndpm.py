@@ -20,8 +20,7 @@ from cndpm.mixture import Merge, similarity
 from cndpm.model.answers import Answers, draw_portrait
 from cndpm.model.arrivals import Arrivals
 from cndpm.model.events import EventLog
-from cndpm.model.extremes import Extremes
-from cndpm.model.inputs import admit_targets, admit_x
+from cndpm.model.extremes import Extremes, admit_targets, admit_x
 from cndpm.model.limit import LimitedFounding
 from cndpm.model.memory import SampleBatch, ShortTermMemory, check_kept
 from cndpm.model.places import Places

@@ -17,7 +17,7 @@ from cndpm.estimators.parameters import check_names
 from cndpm.estimators.weights import HEAVIEST
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.events import Event
-from cndpm.model.inputs import LARGEST
+from cndpm.model.extremes import LARGEST
 from cndpm.river.columns import Columns, Floats, Rows
 from cndpm.river.kept import Kept, held_bytes
 from cndpm.state.tree import attach_tensors, detach_tensors

@@ -14,7 +14,7 @@ from torch import Tensor
 from cndpm.estimators import CNDPMRegressor as Estimator
 from cndpm.estimators.arrays import as_array, readable
 from cndpm.estimators.regressor import normal_interval
-from cndpm.model.inputs import LARGEST
+from cndpm.model.extremes import LARGEST
 from cndpm.river.columns import Floats
 from cndpm.river.mixture import Mixture, admit_table, records_of
 from river import base

@@ -1,4 +1,4 @@
-"""What all sections of settings share: their class, the facts of the stream, and how parts of one's own are named."""
+"""Common to all sections of settings: their class, the facts of the stream, and how parts of one's own are named."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from cndpm.experts import neural
 from cndpm.experts.bank import Bank
 from cndpm.experts.features import FeatureMap
-from cndpm.experts.features.jitter import Jitter
+from cndpm.experts.features.views import Jitter
 from cndpm.experts.gaussian import GaussianBank, GaussianRegressionBank, RangedGaussianBank
 from cndpm.model.settings.architecture import AutoNetworks, Training
 from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts, Section
