@@ -35,7 +35,8 @@ class UnknownNameError(CNDPMError, ValueError):
     def __init__(self, kind: str, name: str, names: Iterable[str]) -> None:
         known = tuple(names)
         near = nearest_names(name, known)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {_listed(known)}."
+        more = [f"and {len(known) - _MOST} more"] if len(known) > _MOST else []
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join([*known[:_MOST], *more])}."
         received = repr(name) if len(name) <= _MAX_LENGTH else f"{name[:_MAX_LENGTH]!r} (and so on)"
         super().__init__(f"there is no {kind} {received}. {hint}")
         self.name = name
@@ -83,11 +84,6 @@ def load_object(name: str, base: type | None = None) -> Any:
 def object_name(found: type) -> str:
     """Returns the name by which :func:`load_object` finds a class."""
     return f"{found.__module__}:{found.__qualname__}"
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    more = [f"and {len(names) - _MOST} more"] if len(names) > _MOST else []
-    return ", ".join([*names[:_MOST], *more])
 
 
 def _import(module: str, name: str) -> Any:

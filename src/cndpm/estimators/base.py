@@ -339,10 +339,9 @@ class Estimator(Reading):
         self._go_on(*self._weighted(sample_weight, *self._read_pair(X, y, reset=False)), **given)
         return self
 
-    def _known_targets(self, targets: Any) -> Tensor | None:
+    def _known_targets(self, targets: Any) -> Any:
         """Returns targets that were read as the learner takes them, none of them new."""
-        known: Tensor | None = targets
-        return known
+        return targets
 
     def _go_on(self, x: Tensor, targets: Any) -> None:
         """Learns samples that are read and weighted."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cndpm.reports.curves import X_LABEL, group_lines, line_ends, stages_of_groups, values_of
-from cndpm.reports.figures import ChartPanel, HeatMap, LineChart
+from cndpm.reports.curves import X_LABEL, faint_words, group_lines, line_ends, one_panel, values_of
+from cndpm.reports.figures import HeatMap, LineChart
 from cndpm.reports.groups import Group
 from cndpm.reports.run import Run
 
@@ -34,20 +34,18 @@ def prequential_chart(groups: Sequence[Group]) -> LineChart | None:
     lines = group_lines(groups, lambda run: values_of(windows(run), score))
     title, label = _SCORES[score]
     over = recovery_words(groups)
-    return LineChart(
+    return one_panel(
+        groups,
+        lines,
         key="prequential",
         title=title,
         caption="Every sample is answered before it is learned; a point is the mean of a window. "
-        + ("Every seed is faint, their mean bold. " if any(line.faint for line in lines) else "")
+        + faint_words(lines)
         + "Where the shading begins or ends the stream changes, which learners are not told."
         + (f" {over}" if over else ""),
         alt=f"{title}, window by window, against batches learned. {line_ends(lines)} {over}",
-        x_label=X_LABEL,
         y_label=label,
-        panels=[ChartPanel("", lines)],
-        bands=stages_of_groups(groups),
         y_range=(0, 100) if score == "accuracy" else None,
-        n_colours=len(groups),
     )
 
 

@@ -217,7 +217,9 @@ class Mixture:
         rows = [*self._waiting, *latest]
         if not rows:
             return
-        if not self._has_learned or self._is_time_for_columns():
+        waited = self._n_learned - self._first_unused  # founding anew costs all kept rows, so new columns wait
+        is_time = len(self._columns) > self._n_used and waited >= max(_SOON, self._n_learned // _SHARE)
+        if not self._has_learned or is_time:
             self._found([*self._kept, *rows])
         else:
             n_before = self._learner.events.n_samples
@@ -229,11 +231,6 @@ class Mixture:
         if len(self._columns) == self._n_used:
             self._first_unused = self._n_learned
         self._waiting, self._surprised, self._asked = [], 0.0, None
-
-    def _is_time_for_columns(self) -> bool:
-        """Returns whether columns that are not in use have waited long enough: founding anew costs all kept rows."""
-        waited = self._n_learned - self._first_unused
-        return len(self._columns) > self._n_used and waited >= max(_SOON, self._n_learned // _SHARE)
 
     def _found(self, rows: list[_Row]) -> None:
         """Makes an estimator of all columns that have come, and has it learn rows.
