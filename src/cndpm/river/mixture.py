@@ -61,6 +61,12 @@ class Mixture:
 
     _estimator: ClassVar[type[Estimator]]
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__doc__ and "memory_size:" not in cls.__doc__:
+            arguments = (Mixture.__doc__ or "").partition("Args:")[2].partition("\n\n")[0]
+            cls.__doc__ = cls.__doc__.replace("\n\n    Example:", f"\n\n    Args:{arguments}\n\n    Example:", 1)
+
     def __new__(cls, *_: Any, **given: Any) -> Self:
         """Refuses names that are no parameters, with those that look alike."""
         check_names(cls, given)
@@ -242,7 +248,10 @@ class Mixture:
         values = self._values(rows)
         is_whole = ~np.isnan(values).any(axis=1)
         if self._has_learned:
-            values = fill_missing(_without_empty(values), values[is_whole])
+            is_empty: NDArray[np.bool_] = np.asarray(np.isnan(values).all(axis=1))
+            if is_empty.any():  # nothing is known of a row: it has the means of the columns
+                values = np.where(is_empty[:, None], np.nanmean(values[~is_empty], axis=0), values)
+            values = fill_missing(values, values[is_whole])
         made = self._made()
         made.batch_size = max(self.batch_size, _SOON)
         self._learn(made, values, rows)
@@ -303,12 +312,6 @@ class Mixture:
 
 def _is_drift(event: Event) -> bool:
     return "rule" in event.kind or event.kind == "returned" or (event.kind == "founded" and event.expert > 0)
-
-
-def _without_empty(rows: Rows) -> Rows:
-    """Returns rows (n, d); one of which nothing is known has the means of the columns."""
-    is_empty: NDArray[np.bool_] = np.asarray(np.isnan(rows).all(axis=1))
-    return np.where(is_empty[:, None], np.nanmean(rows[~is_empty], axis=0), rows) if is_empty.any() else rows
 
 
 def _is_plain(row: Rows) -> bool:

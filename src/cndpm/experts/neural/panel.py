@@ -152,14 +152,10 @@ class Panel:
         Where steps are recorded, log p(x, y | new) is one column more, so that one recording holds both.
         """
         hypothesis = self._hypothesis if self._recorder.enabled else None
-        of_x, of_y = self._evaluate_densities(x, hypothesis), self._evaluate_predictors(x, y, hypothesis)
-        values = [px + py for px, py in zip(of_x[0], of_y[0], strict=True)] if of_y[0] else of_x[0]
-        return torch.cat([values[0], *(new.unsqueeze(1) for new in values[1:])], dim=1), *of_x[1], *of_y[1]
-
-    def _evaluate_densities(self, x: Tensor, hypothesis: NeuralExpert | None) -> tuple[list[Tensor], Features]:
-        survey = self.lineups[0].survey(x)
-        known = self.lineups[0].answers(x, survey)
-        return [known, hypothesis.density.log_prob(x)] if hypothesis else [known], survey
+        survey, of_y = self.lineups[0].survey(x), self._evaluate_predictors(x, y, hypothesis)
+        of_x = [self.lineups[0].answers(x, survey), *([hypothesis.density.log_prob(x)] if hypothesis else [])]
+        values = [px + py for px, py in zip(of_x, of_y[0], strict=True)] if of_y[0] else of_x
+        return torch.cat([values[0], *(new.unsqueeze(1) for new in values[1:])], dim=1), *survey, *of_y[1]
 
     def _evaluate_predictors(
         self, x: Tensor, y: Tensor | None, hypothesis: NeuralExpert | None
