@@ -124,7 +124,8 @@ class EarnedFounding(Founding):
         is_largest = self._largest(bank, memory)
         if not is_largest.all():
             batch, others = batch.select(is_largest), batch.rows(~is_largest)
-        is_founder = _founders(len(batch.samples))
+        n = len(batch.samples)  # the others are held out
+        is_founder = (torch.arange(n) % HELD_OUT != HELD_OUT - 1) | (n < 2 * HELD_OUT)
         founders, held_out = batch.select(is_founder), batch.rows(~is_founder)
         _train(bank, founders, report)
         memory.clear()
@@ -202,13 +203,6 @@ def _dismiss(bank: Bank, novelty: Novelty, evidence: Evidence, founders: SampleB
     else:
         bank.remove(newest, into=None)
         teach(bank, novelty, founders)
-
-
-def _founders(n: int) -> Tensor:
-    """Returns which of n samples of a memory a new expert is made of, (n,) bool; the others are held out."""
-    if n < 2 * HELD_OUT:
-        return torch.ones(n, dtype=torch.bool)
-    return torch.arange(n) % HELD_OUT != HELD_OUT - 1
 
 
 def _no_evidence(bank: Bank) -> Evidence:
