@@ -17,7 +17,7 @@ import torch
 from cndpm.experts.combined import CombinedBank
 from cndpm.mixture import log_gate
 from cndpm.model.cndpm import CNDPM
-from cndpm.paper.analyses import load_run
+from cndpm.paper.reproduction import load_run
 from cndpm.streams import Task
 
 

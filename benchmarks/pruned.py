@@ -36,7 +36,7 @@ from cndpm.mixture import plan_merges, route, similarity
 from cndpm.model import pruning
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.memory import SampleBatch
-from cndpm.paper.analyses import N_PRUNING_SAMPLES, _spread_samples
+from cndpm.paper.reproduction import N_PRUNING_SAMPLES, _spread_samples
 from cndpm.streams import Stream, load_scenario
 
 _SHORT = ("learner.log_alpha=80", "learner.density_sleep_steps=1000", "learner.predictor_sleep_steps=250")

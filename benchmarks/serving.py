@@ -29,7 +29,7 @@ from fastapi import FastAPI
 
 from cndpm import CNDPMClassifier
 from cndpm.serving import Limits, Server
-from cndpm.serving.messages import Asked
+from cndpm.serving.bodies import Asked
 
 _N_FEATURES, _N_CLASSES = 32, 10
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from cndpm.model.settings.section import Section
+from cndpm.model.settings.facts import Section
 from cndpm.model.settings.setting_tree import KIND, Place, walk
 from cndpm.model.settings.settings import CNDPMSettings
 

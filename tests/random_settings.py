@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from cndpm.model.settings import CNDPMSettings
-from cndpm.model.settings.section import Section
+from cndpm.model.settings.facts import Section
 from cndpm.model.settings.setting_tree import KIND, Place, branches, places, unmet, walk
 
 OWN = "collections:OrderedDict"

@@ -10,15 +10,15 @@ from benchmarks.house import House, words_of_pages
 ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
-    "modules": 305,
-    "lines": 42039,
-    "executable lines": 26325,
-    "docstring lines": 8159,
+    "modules": 286,
+    "lines": 41638,
+    "executable lines": 26120,
+    "docstring lines": 8074,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
     "public names": 330,
-    "numeric constants": 163,
+    "numeric constants": 162,
     "file names used twice": 2,
 }
 MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}

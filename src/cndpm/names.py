@@ -35,7 +35,8 @@ class UnknownNameError(CNDPMError, ValueError):
     def __init__(self, kind: str, name: str, names: Iterable[str]) -> None:
         known = tuple(names)
         near = nearest_names(name, known)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {_listed(known)}."
+        more = [f"and {len(known) - _MOST} more"] if len(known) > _MOST else []
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join([*known[:_MOST], *more])}."
         received = repr(name) if len(name) <= _MAX_LENGTH else f"{name[:_MAX_LENGTH]!r} (and so on)"
         super().__init__(f"there is no {kind} {received}. {hint}")
         self.name = name
@@ -71,7 +72,8 @@ def load_object(name: str, base: type | None = None) -> Any:
     found: Any = _import(module_name, name)
     for part in path.split("."):
         if not hasattr(found, part):
-            raise UnknownNameError(f"object in {module_name} called", path, _public_names(found))
+            public = [name for name in vars(found) if not name.startswith("_")]
+            raise UnknownNameError(f"object in {module_name} called", path, public)
         found = getattr(found, part)
     if base is not None and not (isinstance(found, type) and issubclass(found, base)):
         kind = f"the class {found.__qualname__}" if isinstance(found, type) else f"an object of {type(found)}"
@@ -84,11 +86,6 @@ def object_name(found: type) -> str:
     return f"{found.__module__}:{found.__qualname__}"
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    more = [f"and {len(names) - _MOST} more"] if len(names) > _MOST else []
-    return ", ".join([*names[:_MOST], *more])
-
-
 def _import(module: str, name: str) -> Any:
     """Imports a module; a mistake inside it that is not about imports shows its own trace."""
     try:
@@ -98,7 +95,3 @@ def _import(module: str, name: str) -> Any:
             f"{name!r} was asked for, but the module {module} cannot be imported: {error}. "
             "Install its package, or name its folder in PYTHONPATH."
         ) from error
-
-
-def _public_names(found: Any) -> list[str]:
-    return [name for name in vars(found) if not name.startswith("_")]

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_steps import PLAIN, RATE, after_step, batch, gradient_of, weights_of
 
-from cndpm.baselines.a_gem import AGEM, project_to_reference
-from cndpm.baselines.gem import project
+from cndpm.baselines.gem import AGEM, project, project_to_reference
 
 
 @given(seed=st.integers(0, 2**31))

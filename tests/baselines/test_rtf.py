@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from plain_steps import PLAIN, after_step, copied_generator, weights_of
 from torch import Tensor
 
-from cndpm.baselines.rtf import RtF
+from cndpm.baselines.dgr import RtF
 
 T = 1.5
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cndpm.datasets import DamagedFileError, load_dataset
-from cndpm.datasets.cifar import read_cifar
+from cndpm.datasets.pickles import read_cifar
 from published_files import cifar_arrays
 
 

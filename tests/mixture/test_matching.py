@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from cndpm.mixture.matching import best_of_sources, same_concepts
+from cndpm.mixture.redundancy import best_of_sources, same_concepts
 
 
 def test_experts_are_linked_where_one_explains_most_of_the_other():

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from cndpm.model.cndpm import CNDPM
-from cndpm.model.extremes import Extremes
-from cndpm.model.inputs import BEYOND
+from cndpm.model.extremes import BEYOND, Extremes
 from cndpm.model.settings import CNDPMSettings
 from cndpm.state import StateError
 

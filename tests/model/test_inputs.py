@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from cndpm.model.inputs import BEYOND, admit_targets, admit_x
+from cndpm.model.extremes import BEYOND, admit_targets, admit_x
 
 
 def test_what_is_admitted_is_float32_without_gradients():

@@ -16,9 +16,8 @@ from cndpm.experts.neural.lateral import Column, Features, LateralMLP
 from cndpm.experts.neural.lateral_predictors import Classifier
 from cndpm.experts.neural.vae import VAE
 from cndpm.model.settings import CNDPMSettings, FixedNovelty, NeuralExperts
-from cndpm.model.settings.architecture import PlainNetworks
+from cndpm.model.settings.architecture import PlainNetworks, Training
 from cndpm.model.settings.network_kinds import NetworkPredictor, Variational
-from cndpm.model.settings.network_training import Training
 
 __all__ = ["Oracle"]
 

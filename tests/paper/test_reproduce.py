@@ -7,7 +7,7 @@ import pytest
 from cndpm.experiments import Monitor
 from cndpm.experiments.evaluation import Evaluation
 from cndpm.experiments.printed_tables import format_value
-from cndpm.paper import analyses, reproduce
+from cndpm.paper import reproduce, reproduction
 from cndpm.paper.experiment import Cell, Experiment, Published
 from cndpm.streams import load_scenario
 
@@ -85,13 +85,13 @@ def test_pruning_works_on_a_trained_mixture(tmp_path, monkeypatch):
     assert [run["seed"] for run in summary["analysis"]["runs"]] == [0, 1]
     assert json.loads((tmp_path / "pruned" / "summary.json").read_text())["analysis"] == summary["analysis"]
     measured = iter([60.0, 50.0])
-    monkeypatch.setattr(analyses, "evaluate", lambda *_: Evaluation(accuracy=next(measured)))
-    (again,) = analyses.prune_experts([next(tmp_path.rglob("seed-0"))], tmp_path, None)["runs"]
+    monkeypatch.setattr(reproduction, "evaluate", lambda *_: Evaluation(accuracy=next(measured)))
+    (again,) = reproduction.prune_experts([next(tmp_path.rglob("seed-0"))], tmp_path, None)["runs"]
     assert (again["before"]["accuracy"], again["after"]["accuracy"]) == (60.0, 50.0)
 
 
 def test_experts_are_compared_on_samples_of_the_whole_stream():
-    x, y = analyses._spread_samples(load_scenario("split-digits").build(seed=0), 200)
+    x, y = reproduction._spread_samples(load_scenario("split-digits").build(seed=0), 200)
     assert 150 < len(x) == len(y) < 250
     assert set(y.tolist()) == set(range(10))
 

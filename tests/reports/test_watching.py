@@ -10,7 +10,7 @@ import pytest
 from cndpm.experiments import RecordError
 from cndpm.reports import html
 from cndpm.reports.content import run_figures
-from cndpm.reports.watching import make_server
+from cndpm.reports.html import make_server
 
 
 @contextmanager

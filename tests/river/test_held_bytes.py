@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from cndpm.river import CNDPMClassifier
-from cndpm.river.held_bytes import held_bytes
+from cndpm.river.kept import held_bytes
 from river import datasets
 
 

@@ -5,7 +5,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from cndpm.names import UnknownNameError
 from cndpm.streams import stream_from
-from cndpm.streams.named_columns import NamedBatches
+from cndpm.streams.row_files import NamedBatches
 
 X, Y = torch.arange(24.0).reshape(12, 2), torch.arange(12) % 3
 

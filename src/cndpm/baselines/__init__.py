@@ -1,1 +1,1 @@
-"""Every compared method, one file each."""
+"""Every compared method, one file each, in which variants of it stand too."""

@@ -6,8 +6,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from cndpm.baselines.shared.gradients import mean_over_gradients
-from cndpm.baselines.shared.penalty import PenalisedLearner, PenaltySettings
+from cndpm.baselines.shared.penalty import PenalisedLearner, PenaltySettings, mean_over_gradients
 
 
 def fisher_information(network: nn.Module, x: Tensor, y: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from cndpm.baselines.shared.gradients import per_sample_gradients
+from cndpm.baselines.shared.penalty import per_sample_gradients
 from cndpm.baselines.shared.replay import ReplayLearner, ReplaySettings
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from cndpm.baselines.shared.gradients import mean_over_gradients
-from cndpm.baselines.shared.penalty import PenalisedLearner, PenaltySettings
+from cndpm.baselines.shared.penalty import PenalisedLearner, PenaltySettings, mean_over_gradients
 
 
 def output_sensitivity(network: nn.Module, x: Tensor, y: Tensor) -> Tensor:

@@ -101,7 +101,9 @@ class SLDA(ComposedLearner):
         x, y = self.labelled(x, y)
         kept = self.statistics.values
         if self.settings.gamma is None and not kept["counts"].any():
-            kept["gamma"] = 1 / _mean_squared_distance(x.flatten(1))
+            rows = x.flatten(1)  # 1 over their mean squared distance; over their length if all are equal, or one alone
+            spread = 2 * (rows - rows.mean(0)).square().sum() / max(1, len(rows) - 1)
+            kept["gamma"] = 1 / torch.where(spread > 0, spread, rows.square().sum(1).mean().clamp_min(1))
         features = self.map(x, kept["gamma"])
         kept["counts"] += torch.bincount(y, minlength=len(kept["counts"]))
         kept["sums"].index_add_(0, y, features)
@@ -131,10 +133,3 @@ class SLDA(ComposedLearner):
             products = torch.addmm(kept["products"], kept["waiting"].T, kept["waiting"])
             self._solution = discriminants(kept["counts"], kept["sums"], products, shrinkage=self.settings.shrinkage)
         return self._solution
-
-
-def _mean_squared_distance(x: Tensor) -> Tensor:
-    """Returns the mean squared distance between rows, a scalar; their squared length if all are equal or one alone."""
-    n = len(x)
-    spread = 2 * (x - x.mean(0)).square().sum() / max(1, n - 1)
-    return torch.where(spread > 0, spread, x.square().sum(1).mean().clamp_min(1))

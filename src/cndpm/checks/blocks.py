@@ -27,7 +27,12 @@ def check_block_agrees(case: LearnerCase) -> None:
     """
     one_by_one, in_blocks = case.make(), case.make()
     size = case.batch_size - 1 or 2
-    _learn_tasks(case, one_by_one, lambda task: _learn_batches(case, one_by_one, task, size))
+
+    def learn_batches(task: int) -> None:
+        for x, y in Block(*case.blocks()[task], size).batches():
+            one_by_one.learn(x, y)
+
+    _learn_tasks(case, one_by_one, learn_batches)
     told: list[int] = []
 
     def learn_block(task: int) -> None:
@@ -99,11 +104,6 @@ def _learn_tasks(case: LearnerCase, learner: Learner, learn: Callable[[int], Non
         learn(task)
         end_task(learner)
     learner.finish()
-
-
-def _learn_batches(case: LearnerCase, learner: Learner, task: int, size: int) -> None:
-    for x, y in Block(*case.blocks()[task], size).batches():
-        learner.learn(x, y)
 
 
 def _state_at(case: LearnerCase, learner: Learner, stop: int) -> State:

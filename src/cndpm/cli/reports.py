@@ -71,7 +71,7 @@ def watch(
     Example: cndpm watch runs/split-mnist-cndpm
     """
     from cndpm.cli.show import serve_page
-    from cndpm.reports.watching import make_server
+    from cndpm.reports.html import make_server
 
     serve_page(make_server(runs, port=port), "watching")
 

@@ -16,12 +16,12 @@ import torch
 from numpy.typing import NDArray
 
 from cndpm.datasets.catalogue import Entry, Format, Layout, catalogue, catalogue_entry
-from cndpm.datasets.cifar import read_cifar
 from cndpm.datasets.dataset import Dataset, Split
 from cndpm.datasets.files import DamagedFileError, RefusedPickleError
 from cndpm.datasets.idx import read_idx_pair, read_transposed_idx_pair
 from cndpm.datasets.matlab import read_svhn
 from cndpm.datasets.own import load_digits, load_image_folder, load_npz, own_path
+from cndpm.datasets.pickles import read_cifar
 from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
 
@@ -73,7 +73,9 @@ def load_dataset(
     if name == "digits" and size is None:
         return load_digits()
     folder = resolve_data_dir(data_dir)
-    height_and_width = _checked_size(size)
+    height_and_width = (size, size) if isinstance(size, int) else size
+    if height_and_width is not None and (len(height_and_width) != 2 or min(height_and_width) < 1):
+        raise ValueError(f"size must be a height and a width of at least 1, or one number for both; got {size!r}")
     path = None if name in catalogue() else own_path(name, folder)
     if size is not None and (path is None or not path.is_dir()):
         raise ValueError(f"size resizes a folder of images; {name!r} is none. Leave size out, or name a folder.")
@@ -113,13 +115,6 @@ def _read_split(layout: Layout, paths: list[Path], entry: Entry) -> Split:
             f"{entry.label_offset + len(entry.classes) - 1}; they run from {published.min()} to {published.max()}."
         )
     return Split(x, y)
-
-
-def _checked_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
-    height_and_width = (size, size) if isinstance(size, int) else size
-    if height_and_width is not None and (len(height_and_width) != 2 or min(height_and_width) < 1):
-        raise ValueError(f"size must be a height and a width of at least 1, or one number for both; got {size!r}")
-    return height_and_width
 
 
 def _missing_message(entry: Entry, data_dir: Path) -> str:

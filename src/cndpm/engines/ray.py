@@ -59,8 +59,11 @@ class RayEngine(Engine):
             with _as_this_process():
                 ray.init(log_to_driver=False, logging_level="ERROR", **where)
             self._has_started = True
-        if self._mailbox is None:
-            self._mailbox = _make_mailbox(ray)
+        if self._mailbox is None:  # on the node of this process, so that no other node takes it with it
+            from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+            here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
+            self._mailbox = ray.remote(_Mailbox).options(num_cpus=0, scheduling_strategy=here).remote()
         return ray
 
     def _begin(self, function: Function, task: Any, number: int) -> Any:
@@ -117,14 +120,6 @@ class _Mailbox:
         """Returns all messages since the last call."""
         messages, self._messages = self._messages, []
         return messages
-
-
-def _make_mailbox(ray: Any) -> Any:
-    """Starts the actor on the node of this process, so that no other node takes it with it."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
-    return ray.remote(_Mailbox).options(num_cpus=0, scheduling_strategy=here).remote()
 
 
 @contextmanager

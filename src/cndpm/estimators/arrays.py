@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from cndpm.model.inputs import LARGEST
+from cndpm.model.extremes import LARGEST
 
 _TABLES = ("pandas", "polars", "pyarrow")
 _PLAIN = (str, bytes, bool, int, float, complex, dict, set, frozenset, np.generic, type(None))

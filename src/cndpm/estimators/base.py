@@ -23,8 +23,7 @@ from torch import Tensor, nn
 from cndpm.devices import resolve_device
 from cndpm.estimators.explanation import mixture_html
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.journal import Step, consolidate, learning
-from cndpm.estimators.label_codec import label_values
+from cndpm.estimators.journal import Step, consolidate, draw, learning, pruning
 from cndpm.estimators.missing import Completions, log_mean_over, mean_over
 from cndpm.estimators.parameters import (
     SEPARATOR,
@@ -32,13 +31,14 @@ from cndpm.estimators.parameters import (
     check_names,
     check_parameters,
     check_unchanged,
+    feature_map_of,
     leaves,
     validated_settings,
 )
 from cndpm.estimators.reading import Reading
 from cndpm.estimators.saved import Saved
-from cndpm.estimators.weights import FEW, few_in_order, times_learned
-from cndpm.experts.features import FeatureMap, FunctionFeatures, ModuleFeatures
+from cndpm.estimators.weights import few_in_order, times_learned
+from cndpm.mixture import Merge
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.events import Event
 from cndpm.model.merging import with_same_representation
@@ -193,6 +193,32 @@ class Estimator(Reading):
         self._apply(Step(lambda learner, _: consolidate(learner)))
         return self
 
+    @changes
+    def prune(self, X: ArrayLike | Tensor, y: Any = None, *, threshold: float = 0.9) -> list[Merge]:
+        """Removes experts that are redundant on given data and returns the merges, in the numbering before.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+            y: (n,) labels that were met before; targets, (n,) or (n, n_outputs); ignored by densities.
+            threshold: Pairs of experts that are less similar are left alone; see :func:`cndpm.model.pruning.prune`.
+        """
+        check_is_fitted(self, "learner_")
+        x, targets = self._read_pair(X, y, reset=False)
+        merges: list[Merge] = self._apply(pruning(x, self._known_targets(targets), threshold))
+        return merges
+
+    @answers
+    def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        """Draws samples from the mixture, in the shape of the input, and their labels, targets or, without, experts.
+
+        Args:
+            n_samples: Number of samples.
+            random_state: Determines the draws; the model is not changed.
+        """
+        check_is_fitted(self, "learner_")
+        x, y, experts = draw(self.learner_, n_samples, random_state)
+        return x.cpu().numpy(), self._drawn(y, experts)
+
     @classmethod
     def paper(cls, *, log_alpha: float = -400.0, settings: dict[str, Any] | None = None, **parameters: Any) -> Self:
         """Makes an estimator with the paper's configuration: neural experts, a fixed concentration, experts alone.
@@ -288,7 +314,7 @@ class Estimator(Reading):
         return self._new_learner(settings or self._settings(n_outputs), n_classes)
 
     def _new_learner(self, settings: CNDPMSettings, n_classes: int | None) -> CNDPM:
-        begun, features = self._begun_with, self._begun_with["features"]
+        begun = self._begun_with
         return CNDPM(
             settings,
             input_shape=self._input_shape(),
@@ -297,7 +323,7 @@ class Estimator(Reading):
             device=resolve_device(begun["device"]),
             density=begun["density"],
             predictor=begun["predictor"],
-            feature_map=_feature_map(features),
+            feature_map=feature_map_of(begun["features"]),
             n_exemplars=begun["n_exemplars"],
         )
 
@@ -312,6 +338,10 @@ class Estimator(Reading):
         self._check(anew=False)
         self._go_on(*self._weighted(sample_weight, *self._read_pair(X, y, reset=False)), **given)
         return self
+
+    def _known_targets(self, targets: Any) -> Any:
+        """Returns targets that were read as the learner takes them, none of them new."""
+        return targets
 
     def _go_on(self, x: Tensor, targets: Any) -> None:
         """Learns samples that are read and weighted."""
@@ -377,9 +407,8 @@ class Estimator(Reading):
             if not times.any() and "_learner" not in vars(self):
                 raise ValueError("sample_weight leaves nothing to learn: all weights are next to 0. Raise one of them.")
             x, y = _taken(x, y, np.repeat(np.arange(len(times)), times))
-        if is_table and len(x) <= FEW:
-            targets = y.tolist() if isinstance(y, Tensor) else label_values(y)
-            x, y = _taken(x, y, few_in_order(x.numpy(), targets, seed=self._seed))
+        if is_table and (order := few_in_order(x.numpy(), y, seed=self._seed)) is not None:
+            x, y = _taken(x, y, order)
         return x, y
 
     def _learn(self, x: Tensor, y: Tensor | None, **attributes: Any) -> None:
@@ -392,9 +421,3 @@ class Estimator(Reading):
 def _taken(x: Tensor, y: Any, at: NDArray[np.int64]) -> tuple[Tensor, Any]:
     """Returns the samples at some positions, and their targets."""
     return x[torch.from_numpy(at)], [y[i] for i in at] if isinstance(y, list) else y[at]
-
-
-def _feature_map(features: nn.Module | Callable[[Any], Any] | None) -> FeatureMap | None:
-    if features is None:
-        return None
-    return ModuleFeatures(features) if isinstance(features, nn.Module) else FunctionFeatures(features)

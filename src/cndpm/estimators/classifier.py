@@ -18,12 +18,10 @@ from cndpm.estimators.arrays import as_array, plain_labels, readable
 from cndpm.estimators.base import Estimator, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.journal import draw, pruning
 from cndpm.estimators.label_codec import LabelCodec, from_plain, to_plain
 from cndpm.estimators.missing import Completions, log_mean_over
 from cndpm.estimators.weights import log_class_weights
 from cndpm.experts.pool.class_pool import When
-from cndpm.mixture import Merge
 from cndpm.state import State, StateError
 
 __all__ = ["CNDPMClassifier"]
@@ -146,37 +144,6 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         proba = np.exp(log_proba[np.arange(len(best)), best])
         return Explanation(**self._responsible(x, ways), prediction=self.classes_[best], proba=proba)
 
-    @changes
-    def prune(self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any], *, threshold: float = 0.9) -> list[Merge]:
-        """Removes experts that are redundant on labelled data and returns the merges, in the numbering before.
-
-        Args:
-            X: (n, n_features), or (n, *input_shape).
-            y: (n,) labels that were met before.
-            threshold: Pairs of experts that are less similar are left alone; see :func:`cndpm.model.pruning.prune`.
-        """
-        check_is_fitted(self, "learner_")
-        x = self._tensor(self._validate(X, reset=False))
-        labels = _labels(y)
-        check_consistent_length(x, labels)
-        indices = torch.from_numpy(self._codec.encode(labels, learn=False))
-        merges: list[Merge] = self._apply(pruning(x, indices, threshold))
-        return merges
-
-    @answers
-    def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        """Draws (X, y) pairs from the mixture, X in the shape of the input.
-
-        Args:
-            n_samples: Number of samples.
-            random_state: Determines the draws; the model is not changed.
-        """
-        check_is_fitted(self, "learner_")
-        x, y, _ = draw(self.learner_, n_samples, random_state)
-        assert y is not None
-        labels = np.array(self._codec.labels, dtype=object)[y.cpu().numpy()]
-        return x.cpu().numpy(), labels.astype(self.classes_.dtype)
-
     @property
     @answers
     def classes_(self) -> NDArray[Any]:
@@ -214,6 +181,13 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         """Learns rows (n, d) that need no check and that nobody else changes, with labels that were met before."""
         codec = self._codec.copy()
         self._learn(torch.from_numpy(rows), torch.from_numpy(codec.encode(labels, learn=True)), _codec=codec)
+
+    def _known_targets(self, targets: Any) -> Tensor:
+        return torch.from_numpy(self._codec.encode(targets, learn=False))
+
+    def _drawn(self, y: Tensor, experts: Tensor) -> NDArray[Any]:
+        labels: NDArray[Any] = np.array(self._codec.labels, dtype=object)[y.cpu().numpy()]
+        return labels.astype(self.classes_.dtype)
 
     def _go_on(self, x: Tensor, targets: Any, classes: Sequence[Any] | None = None) -> None:
         if classes is not None and set(LabelCodec(classes).labels) != set(self._codec.labels):

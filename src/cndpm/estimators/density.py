@@ -14,10 +14,8 @@ from torch import Tensor
 from cndpm.estimators.base import Estimator, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.journal import draw, pruning
 from cndpm.estimators.missing import log_mean_over
 from cndpm.estimators.parameters import check_rate
-from cndpm.mixture import Merge
 
 __all__ = ["CNDPMDensity"]
 
@@ -129,32 +127,11 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
         log_density = self.score_samples(X) if self.learner_.describes_x else None
         return Explanation(**self._responsible(*self._asked(X)), prediction=self.predict(X), log_density=log_density)
 
-    @answers
-    def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Draws samples, (n_samples, *input_shape), and the index of the expert of each, (n_samples,).
-
-        Args:
-            n_samples: Number of samples.
-            random_state: Determines the draws; the model is not changed.
-        """
-        check_is_fitted(self, "learner_")
-        x, _, experts = draw(self.learner_, n_samples, random_state)
-        return x.cpu().numpy(), experts.cpu().numpy()
-
-    @changes
-    def prune(self, X: ArrayLike | Tensor, *, threshold: float = 0.9) -> list[Merge]:
-        """Removes experts that are redundant on given data and returns the merges, in the numbering before.
-
-        Args:
-            X: (n, n_features), or (n, *input_shape).
-            threshold: Pairs of experts that are less similar are left alone; see :func:`cndpm.model.pruning.prune`.
-        """
-        check_is_fitted(self, "learner_")
-        merges: list[Merge] = self._apply(pruning(self._tensor(self._validate(X, reset=False)), None, threshold))
-        return merges
-
     def _read_pair(self, X: Any, y: None, *, reset: bool) -> tuple[Tensor, None]:
         return self._tensor(self._validate(X, reset=reset)), None
+
+    def _drawn(self, y: Tensor | None, experts: Tensor) -> NDArray[Any]:
+        return experts.cpu().numpy()
 
     def _begin(self, targets: None) -> None:
         self._learner = self._make_learner()

@@ -88,7 +88,13 @@ def log_mean_over(ways: Completions | None, logs: Floats) -> Floats:
 def _fill_together(rows: Rows, known: Rows) -> Rows:
     """Returns rows completed by the known ones and by each other, once these have been completed for a first time."""
     is_missing = np.isnan(rows)
-    first = _by_means(rows, is_missing, known) if len(known) < _NEIGHBOURS else _filled(rows, is_missing, known)
+    if len(known) >= _NEIGHBOURS:
+        first = _filled(rows, is_missing, known)
+    else:  # by the means of columns; by 0 where nothing is known of one
+        both = np.concatenate([known, rows])
+        is_there = ~np.isnan(both)
+        mean = np.where(is_there, both, 0).sum(axis=0) / np.maximum(is_there.sum(axis=0), 1)
+        first = np.where(is_missing, mean, rows).astype(np.float32)
     if len(rows) == 1 and len(known) >= _NEIGHBOURS:
         return first
     return _filled(rows, is_missing, np.concatenate([known, first]), is_own=True)
@@ -134,14 +140,6 @@ def _refuse_empty(rows: Rows) -> None:
         raise ValueError(
             f"Input X contains NaN in all columns of row {int(empty.argmax())}: nothing is known of it. Leave it out."
         )
-
-
-def _by_means(rows: Rows, is_missing: NDArray[np.bool_], known: Rows) -> Rows:
-    """Returns rows completed by the means of their columns; by 0 where nothing is known of a column."""
-    both = np.concatenate([known, rows])
-    is_there = ~np.isnan(both)
-    mean = np.where(is_there, both, 0).sum(axis=0) / np.maximum(is_there.sum(axis=0), 1)
-    return np.where(is_missing, mean, rows).astype(np.float32)
 
 
 def _scale(known: Rows) -> Floats:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
+from torch import nn
 
 from cndpm.devices import resolve_device
 from cndpm.estimators.arrays import CHANNELS, whole_number
 from cndpm.estimators.weights import check_class_weight
+from cndpm.experts.features import FeatureMap, FunctionFeatures, ModuleFeatures
 from cndpm.model.settings import CNDPMSettings
 from cndpm.names import nearest_names
 from cndpm.validation import describe_errors
@@ -38,6 +40,13 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
             "'fourier' or 'backbone' go into settings={'features': ...}."
         )
     resolve_device(parameters["device"])
+
+
+def feature_map_of(features: nn.Module | Callable[[Any], Any] | None) -> FeatureMap | None:
+    """Returns what makes features by a module or a function of arrays; None for None."""
+    if features is None:
+        return None
+    return ModuleFeatures(features) if isinstance(features, nn.Module) else FunctionFeatures(features)
 
 
 def check_names(estimator: type, given: Iterable[str]) -> None:

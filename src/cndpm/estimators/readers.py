@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from cndpm.estimators.label_codec import from_plain, to_plain
+from cndpm.model.watch.exemplars import mixed_bits
 from cndpm.state import State, StateError
 
 Rows = NDArray[np.float32]
@@ -64,7 +65,8 @@ class ProjectedRows:
         """Returns the rows of the projection for given columns, (n_columns, width), sparse."""
         each = np.arange(_PER_COLUMN, dtype=np.uint64)
         keys: NDArray[np.uint64] = columns.astype(np.uint64)[:, None] * np.uint64(_PER_COLUMN) + each
-        hashed = _hashed(keys)
+        with np.errstate(over="ignore"):
+            hashed = mixed_bits(keys + np.uint64(0x9E3779B97F4A7C15))
         signs = np.where(hashed >> np.uint64(63), 1.0, -1.0) / np.sqrt(_PER_COLUMN)
         targets = (hashed % np.uint64(self.width)).astype(np.int64)
         starts = np.arange(0, keys.size + 1, _PER_COLUMN)
@@ -152,15 +154,6 @@ def restore_reader(state: State | None) -> Reader | None:
     except (KeyError, TypeError, ValueError):
         pass
     raise StateError(f"the reader must be one of projected rows or of a table; got {str(state)[:100]}")
-
-
-def _hashed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Mixes the bits of numbers (splitmix64)."""
-    with np.errstate(over="ignore"):
-        z = keys + np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return z ^ (z >> np.uint64(31))
 
 
 def _columns_of(X: Any) -> list[tuple[str, Any, list[Hashable] | None]] | None:

@@ -17,7 +17,7 @@ from cndpm.estimators.arrays import admit_magnitude, flat_rows, plain_rows, read
 from cndpm.estimators.missing import Completions, complete_rows, fill_missing
 from cndpm.estimators.readers import Reader, ReadRows, admit_numbers, make_reader, restore_reader, without_na
 from cndpm.estimators.saved import Saved
-from cndpm.model.inputs import LARGEST
+from cndpm.model.extremes import LARGEST
 from cndpm.state import State
 
 

@@ -10,17 +10,14 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from cndpm.estimators.arrays import admit_magnitude, admit_number, as_array, plain_rows, readable
 from cndpm.estimators.base import Estimator, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.journal import draw, pruning
 from cndpm.estimators.missing import Completions, mean_over
 from cndpm.experts.pool.class_pool import When
-from cndpm.mixture import Merge
 
 __all__ = ["CNDPMRegressor"]
 
@@ -109,33 +106,6 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         mean, std = self.predict(X, return_std=True)
         return Explanation(**self._responsible(*self._asked(X)), prediction=mean, std=std)
 
-    @changes
-    def prune(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor, *, threshold: float = 0.9) -> list[Merge]:
-        """Removes experts that are redundant on given data and returns the merges, in the numbering before.
-
-        Args:
-            X: (n, n_features), or (n, *input_shape).
-            y: Targets, (n,) or (n, n_outputs).
-            threshold: Pairs of experts that are less similar are left alone; see :func:`cndpm.model.pruning.prune`.
-        """
-        check_is_fitted(self, "learner_")
-        x, targets = self._read_pair(X, y, reset=False)
-        merges: list[Merge] = self._apply(pruning(x, targets, threshold))
-        return merges
-
-    @answers
-    def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Draws (X, y) pairs from the mixture.
-
-        Args:
-            n_samples: Number of samples.
-            random_state: Determines the draws; the model is not changed.
-        """
-        check_is_fitted(self, "learner_")
-        x, y, _ = draw(self.learner_, n_samples, random_state)
-        assert y is not None
-        return x.cpu().numpy(), (y[:, 0] if self._flat_target else y).cpu().numpy()
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -155,6 +125,9 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
     @property
     def _flat_target(self) -> bool:
         return self.learner_.settings.n_outputs == 1
+
+    def _drawn(self, y: Tensor, experts: Tensor) -> NDArray[Any]:
+        return (y[:, 0] if self._flat_target else y).cpu().numpy()
 
     def _begin(self, targets: Tensor) -> Tensor:
         self._learner = self._make_learner(n_outputs=targets.shape[1])

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -129,6 +130,8 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
     """Returns the shape of one sample."""
     _read_pair: Callable[..., tuple[Tensor, Any]]
     """Returns samples and targets, checked; `reset` tells that they are the first."""
+    _drawn: Callable[..., NDArray[Any]]
+    """Returns what goes with samples that were drawn, as arrays."""
     _begin: Callable[..., Tensor | None]
     """Makes the learner by the first targets; returns these as it learns them."""
 

@@ -19,12 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
+from torch import Tensor
 
 from cndpm.estimators.arrays import as_array, readable
+from cndpm.estimators.label_codec import label_values
 
 HEAVIEST = 1000
 """The largest weight: a sample of it is learned as often."""
-FEW = 30
+_FEW = 30
 """Rows that are too few to show an order: a rule that was reversed in the middle is hardly found (docs/log.md)."""
 _ROUNDING = 1e-6
 """Part of a weight by which it may miss a whole multiple."""
@@ -73,9 +75,12 @@ def _relative(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     return relative
 
 
-def few_in_order(rows: NDArray[Any], targets: Sequence[Any], *, seed: int) -> NDArray[np.int64]:
-    """Returns an order in which to learn the rows of a table, (n,), which depends on its rows and targets alone."""
+def few_in_order(rows: NDArray[Any], y: Any, *, seed: int) -> NDArray[np.int64] | None:
+    """Returns an order in which to learn few rows, (n,), which depends on them and their targets alone; else None."""
     n = len(rows)
+    if n > _FEW:
+        return None
+    targets = y.tolist() if isinstance(y, Tensor) else label_values(y)
     in_order = sorted(range(n), key=lambda i: (rows[i].tobytes(), repr(targets[i])))
     return np.array(in_order, dtype=np.int64)[np.random.Generator(np.random.Philox(key=[seed, n])).permutation(n)]
 
@@ -88,7 +93,8 @@ def check_class_weight(class_weight: Any) -> None:
         kind = ValueError if isinstance(class_weight, str) else TypeError
         raise kind(f"class_weight is 'balanced', weights by label, or None; got {shown(class_weight)}")
     for label, weight in class_weight.items():
-        if isinstance(weight, bool) or not isinstance(weight, Real) or not _is_positive(weight):
+        is_number = isinstance(weight, Real) and not isinstance(weight, bool)
+        if not is_number or not 0 < weight <= _LARGEST_FLOAT:
             raise ValueError(f"weights of classes are positive numbers; that of {shown(label)} is {shown(weight)}")
 
 
@@ -109,7 +115,3 @@ def log_class_weights(class_weight: Any, classes: Sequence[Any], counts: Sequenc
         weights = np.array([float(class_weight.get(label, 1.0)) for label in classes])
     logs: NDArray[np.float64] = np.log(weights)
     return logs
-
-
-def _is_positive(weight: Any) -> bool:
-    return bool(0 < weight <= _LARGEST_FLOAT)

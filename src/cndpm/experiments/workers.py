@@ -112,9 +112,12 @@ def _run_elsewhere(
         getattr(monitor(index), name)(*arguments, **values)
 
     outcomes: dict[Path, Any] = {}
+    data_dir = options["data_dir"]  # folders mean the same in every process, whatever its current folder is
+    options = {**options, "data_dir": None if data_dir is None else Path(data_dir).absolute()}
+    tasks = [(replace(job, folder=job.folder.absolute()), dict(options)) for job in jobs]
     with opened_engine(engine, n_workers, retries=0) as made:
         try:
-            for index, outcome in made.outcomes(_run_one, [_everywhere(job, options) for job in jobs], told=told):
+            for index, outcome in made.outcomes(_run_one, tasks, told=told):
                 outcomes[jobs[index].folder] = outcome
                 monitor(index).close()
                 del monitors[index]
@@ -122,13 +125,6 @@ def _run_elsewhere(
             for one in monitors.values():
                 one.close()
     return outcomes
-
-
-def _everywhere(job: Job, options: Mapping[str, Any]) -> tuple[Job, dict[str, Any]]:
-    """Returns a run whose folders mean the same in every process, whatever its current folder is."""
-    data_dir = options["data_dir"]
-    where = None if data_dir is None else Path(data_dir).absolute()
-    return replace(job, folder=job.folder.absolute()), {**options, "data_dir": where}
 
 
 def _run_one(task: tuple[Job, dict[str, Any]], attempt: Attempt) -> dict[str, Any]:

@@ -199,12 +199,22 @@ class Merging(ABC):
     It stands apart from the contract of a bank, which offers it as `Bank.merging`, as Algorithm 1 needs none of it.
     """
 
-    @abstractmethod
+    def __init__(self, bank: Any) -> None:
+        self._bank = bank
+
     def extend(self, other: Bank) -> None:
         """Appends the experts of a bank with the same representation behind its own; the other need not be kept.
 
         Call :meth:`Bank.margin_drift` when all are there: what the experts share is renewed then.
         """
+        kind = type(self._bank)
+        if not isinstance(other, kind):
+            raise TypeError(f"a {kind.__name__} takes experts of its own kind; got a {type(other).__name__}")
+        self._extend(other)
+
+    @abstractmethod
+    def _extend(self, other: Any) -> None:
+        """Appends the experts of a bank of the same kind."""
 
     @abstractmethod
     def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
@@ -214,9 +224,10 @@ class Merging(ABC):
         best takes a sample. Networks do not tell without samples: every expert explains its own alone.
         """
 
-    @abstractmethod
     def unite(self, groups: Sequence[Sequence[int]]) -> None:
         """Makes one expert of every group, ascending within; the groups, together all experts, stay in order."""
+        for k, into in sorted(((k, group[0]) for group in groups for k in group[1:]), reverse=True):
+            self._bank.remove(k, into=into)
 
     def affinity(self) -> Tensor | None:
         """Returns how alike experts are, by what they have learned, (K, K), the higher the more; None for networks."""

@@ -16,7 +16,7 @@ from torch import Tensor
 from cndpm.experts.bank import Provisional
 from cndpm.experts.chunks import Samples
 from cndpm.experts.composite import CompositeBank
-from cndpm.experts.features.jitter import Jitter
+from cndpm.experts.features.views import Jitter
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.neural.neural_bank import NeuralBank
 from cndpm.experts.neural.panel import AT_ONCE

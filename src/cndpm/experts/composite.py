@@ -103,23 +103,15 @@ class CompositeBank(Bank):
 class CompositeMerging(Merging):
     """Merges both banks; the chooser tells which experts are the same."""
 
-    def __init__(self, bank: CompositeBank) -> None:
-        self._bank = bank
+    _bank: CompositeBank
 
-    def extend(self, other: Bank) -> None:
-        bank = self._bank
-        if not isinstance(other, type(bank)):
-            raise TypeError(f"a {type(bank).__name__} takes experts of its own kind; got a {type(other).__name__}")
-        bank.companion.merging.extend(other.companion)
-        bank.chooser.merging.extend(other.chooser)
-        bank.extend_own(other)
+    def _extend(self, other: CompositeBank) -> None:
+        self._bank.companion.merging.extend(other.companion)
+        self._bank.chooser.merging.extend(other.chooser)
+        self._bank.extend_own(other)
 
     def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
         return self._bank.chooser.merging.explained(levels, sources)
-
-    def unite(self, groups: Sequence[Sequence[int]]) -> None:
-        for k, into in sorted(((k, group[0]) for group in groups for k in group[1:]), reverse=True):
-            self._bank.remove(k, into=into)
 
     def affinity(self) -> Tensor | None:
         return self._bank.chooser.merging.affinity()

@@ -178,7 +178,8 @@ class MarginRecord(Keeps):
         if self._stale:
             rows = np.array(sorted(self._stale))
             self.levels[:, rows] = np.stack(levels(self.values[rows], self.rate))
-            known = self._clipped(rows)
+            _, median, scale = self.levels[:, rows]
+            known = clipped((median[:, None] - self.values[rows]) / scale[:, None])
             self._moments[rows] = np.nansum([~np.isnan(known), known, np.square(known)], axis=2).T
             self._stale = set()
 
@@ -187,11 +188,6 @@ class MarginRecord(Keeps):
         n, total, squares = self._moments.sum(axis=0)
         mean = total / max(n, 1.0)
         return int(n), float(mean), float(np.sqrt(max(0.0, (squares - n * mean**2) / max(n - 1, 1.0))))
-
-    def _clipped(self, rows: NDArray[np.int64]) -> Floats:
-        """Returns how far margins of some rows lie below the median, in deviations, clipped, (R, capacity)."""
-        _, median, scale = self.levels[:, rows]
-        return clipped((median[:, None] - self.values[rows]) / scale[:, None])
 
 
 def accepts_expert(log_candidate: Tensor, log_mixture: Tensor, *, cost: float) -> bool:

@@ -17,15 +17,13 @@ from cndpm.experts.features import FeatureMap
 from cndpm.experts.pool.class_pool import When
 from cndpm.learner import Footprint, Inputs, Learner, Portrait, Prepared
 from cndpm.mixture import Merge, similarity
-from cndpm.model.answers import Answers
+from cndpm.model.answers import Answers, draw_portrait
 from cndpm.model.arrivals import Arrivals
 from cndpm.model.events import EventLog
-from cndpm.model.extremes import Extremes
-from cndpm.model.inputs import admit_targets, admit_x
+from cndpm.model.extremes import Extremes, admit_targets, admit_x
 from cndpm.model.limit import LimitedFounding
 from cndpm.model.memory import SampleBatch, ShortTermMemory, check_kept
 from cndpm.model.places import Places
-from cndpm.model.portrait import draw_portrait
 from cndpm.model.pruning import log_joint, prune
 from cndpm.model.settings import CNDPMSettings, CustomDensity, CustomPredictor
 from cndpm.model.settings.facts import Facts
@@ -142,7 +140,8 @@ class CNDPM(Learner):
         start: int = 0,
         after_batch: Callable[[int], None] | None = None,
     ) -> None:
-        prepared = _as_one_batch(x, batch_size, start)
+        is_whole = isinstance(x, Prepared) and len(x.kept) == 1 and batch_size >= len(x.x) and not start
+        prepared: list[Samples] | None = x.kept if is_whole else None  # as the one batch they were asked about
         x, y = self._admit(x, y)
         n_threads, has_learned = torch.get_num_threads(), self._waiting is not None
         with one_thread():
@@ -467,9 +466,3 @@ class CNDPM(Learner):
     def _report(self, fraction: float) -> None:
         if self.on_progress is not None:
             self.on_progress("sleep", fraction)
-
-
-def _as_one_batch(x: Inputs, batch_size: int, start: int) -> list[Samples] | None:
-    """Returns prepared inputs that are learned as the one batch they were asked about; None for all others."""
-    is_whole = isinstance(x, Prepared) and len(x.kept) == 1 and batch_size >= len(x.x) and not start
-    return x.kept if is_whole else None

@@ -17,11 +17,11 @@ from cndpm.model.novelty import Novelty
 _SLEEP_CHUNK = 100
 """Steps between two reports of progress; the result does not depend on it."""
 
-_LESSON = 10
+LESSON = 10
 """Samples that an expert learns at once when they are given back to it."""
 
-_HELD_OUT = 5
-"""Every fifth sample of a memory is held out, to judge and to calibrate the expert made of the others."""
+HELD_OUT = 5
+"""Every fifth sample is held out: of a memory to judge and to calibrate its expert, in pruning to judge a lesson."""
 
 _PARTS = 5
 """A concept that has less than a fifth of a memory is not told apart from the others in it."""
@@ -90,9 +90,9 @@ class EarnedFounding(Founding):
             self._found(bank, memory, novelty, report)
 
     def review(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty) -> None:
-        if len(memory) >= _LESSON:
+        if len(memory) >= LESSON:
             is_stray = self._known_again(memory.batch(), novelty)
-            if int(is_stray.sum()) >= _LESSON:
+            if int(is_stray.sum()) >= LESSON:
                 self._give_back(bank, memory, novelty, is_stray)
 
     def _tails(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty) -> tuple[Tensor, bool]:
@@ -124,7 +124,8 @@ class EarnedFounding(Founding):
         is_largest = self._largest(bank, memory)
         if not is_largest.all():
             batch, others = batch.select(is_largest), batch.rows(~is_largest)
-        is_founder = _founders(len(batch.samples))
+        n = len(batch.samples)  # the others are held out
+        is_founder = (torch.arange(n) % HELD_OUT != HELD_OUT - 1) | (n < 2 * HELD_OUT)
         founders, held_out = batch.select(is_founder), batch.rows(~is_founder)
         _train(bank, founders, report)
         memory.clear()
@@ -166,9 +167,9 @@ def teach(bank: Bank, novelty: Novelty, batch: SampleBatch) -> None:
     """Has the experts learn known samples, a few a step as they would have when they came."""
     samples, y = batch
     samples.in_order = True
-    for start in range(0, len(samples), _LESSON):
-        part = samples.part(start, start + _LESSON)
-        of_part = None if y is None else y[start : start + _LESSON]
+    for start in range(0, len(samples), LESSON):
+        part = samples.part(start, start + LESSON)
+        of_part = None if y is None else y[start : start + LESSON]
         log_known = bank.evidence(part, of_part).log_known
         nothing_new = torch.zeros(len(part), dtype=torch.bool)
         bank.learn(part, of_part, route(log_known, nothing_new).responsibilities)
@@ -202,13 +203,6 @@ def _dismiss(bank: Bank, novelty: Novelty, evidence: Evidence, founders: SampleB
     else:
         bank.remove(newest, into=None)
         teach(bank, novelty, founders)
-
-
-def _founders(n: int) -> Tensor:
-    """Returns which of n samples of a memory a new expert is made of, (n,) bool; the others are held out."""
-    if n < 2 * _HELD_OUT:
-        return torch.ones(n, dtype=torch.bool)
-    return torch.arange(n) % _HELD_OUT != _HELD_OUT - 1
 
 
 def _no_evidence(bank: Bank) -> Evidence:

@@ -75,7 +75,8 @@ class LimitedFounding(Founding):
         slept_on = memory.batch() if is_full and self.policy == "merge" else None
         found(bank, memory, novelty, report)
         self._events.follow(len(bank.counts))
-        if slept_on is not None and len(bank.counts) > 1 and self._is_exceeded(bank):
+        is_exceeded = self.max_experts is None or len(bank.counts) > self.max_experts
+        if slept_on is not None and len(bank.counts) > 1 and is_exceeded:
             self._warn(f"the two most similar experts become one: there may be {len(bank.counts) - 1}")
             self._merge(bank, novelty, slept_on)
 
@@ -88,9 +89,6 @@ class LimitedFounding(Founding):
         bank.remove(k, into=into)
         novelty.remove_expert(k)
         self._events.merge(k, into)
-
-    def _is_exceeded(self, bank: Bank) -> bool:
-        return self.max_experts is None or len(bank.counts) > self.max_experts
 
     def _warn(self, what: str) -> None:
         if not self._has_warned:

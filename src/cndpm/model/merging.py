@@ -1,7 +1,7 @@
 """Merging of learners that learned different streams with the same representation.
 
 Gaussian experts are sums, so the merged learner has the statistics of one that was given both streams, to rounding.
-Experts that stand for the same concept become one (:mod:`cndpm.mixture.matching`); memories are joined and slept on
+Experts that stand for the same concept become one (:mod:`cndpm.mixture.redundancy`); memories are joined and slept on
 when more is learned; levels of novelty are measured on the records of all. In which order learners are merged, all at
 once or some first, makes no difference to these beyond rounding, but for the numbering of the experts.
 
@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cndpm.mixture.matching import same_concepts
+from cndpm.mixture.redundancy import same_concepts
 from cndpm.model.cndpm import CNDPM
 from cndpm.threads import one_thread
 

@@ -9,14 +9,9 @@ from cndpm.experts.bank import Bank
 from cndpm.experts.chunks import Samples
 from cndpm.mixture import Merge, log_gate, mix_log_proba, plan_merges, route, similarity
 from cndpm.model.events import EventLog
+from cndpm.model.founding import HELD_OUT, LESSON
 from cndpm.model.memory import SampleBatch
 from cndpm.model.novelty import Novelty
-
-_LESSON = 10
-"""Samples of one step of learning again."""
-
-_HELD_OUT = 5
-"""Every fifth sample tells whether learning again helped."""
 
 
 def log_joint(bank: Bank, batch: SampleBatch) -> Tensor:
@@ -59,10 +54,10 @@ def prune(
 def _learn_again(bank: Bank, batch: SampleBatch, *, classes: bool) -> None:
     """Has the experts learn samples that have been counted already, if that helps with a fifth that is held out."""
     order = torch.randperm(len(batch.samples), generator=torch.Generator().manual_seed(0))
-    n_held_out = len(order) // _HELD_OUT
+    n_held_out = len(order) // HELD_OUT
     held_out, taught = batch.rows(order[:n_held_out]), order[n_held_out:]
     state, before = bank.state_dict(), _mean_score(bank, held_out, classes=classes)
-    for rows in torch.split(taught, _LESSON):
+    for rows in torch.split(taught, LESSON):
         samples, y = batch.rows(rows)
         nothing_new = torch.zeros(len(samples), dtype=torch.bool)
         routing = route(bank.evidence(samples, y).log_known, nothing_new)

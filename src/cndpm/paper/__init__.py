@@ -8,9 +8,8 @@ from cndpm.lazy import lazily
 require_extra("filelock", "rich", purpose="cndpm.paper")
 
 if TYPE_CHECKING:
-    from cndpm.paper.analyses import load_run
     from cndpm.paper.experiment import EXPERIMENTS, find_experiment
-    from cndpm.paper.reproduction import reproduce
+    from cndpm.paper.reproduction import load_run, reproduce
 
 __all__ = ["EXPERIMENTS", "find_experiment", "load_run", "reproduce"]
 

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cndpm.paper.analyses import SIMILARITY_THRESHOLD
-from cndpm.reports.answers_ahead import answering_map, expert_map
+from cndpm.paper.reproduction import SIMILARITY_THRESHOLD
+from cndpm.reports.answers_ahead import MAX_ROWS, answering_map, expert_map
 from cndpm.reports.curves import X_LABEL
 from cndpm.reports.figures import Area, AreaChart, Figure, HeatMap, ImageGrid, Tile
 from cndpm.reports.run import Run
 
 _MAX_IMAGE_SIDE = 64
-_MAX_ROWS = 60
 
 
 def anatomy(run: Run) -> list[Figure]:
@@ -36,7 +35,7 @@ def responsibility_map(run: Run) -> HeatMap | None:
     """Shows the share of each stretch of the stream that every expert learned, or that went to the memory."""
     rows = [row for row in run.record.rows if row["event"] == "progress" and row.get("expert_counts") is not None]
     n_experts = max((len(row["expert_counts"]) for row in rows), default=0)
-    if not n_experts or n_experts > _MAX_ROWS:
+    if not n_experts or n_experts > MAX_ROWS:
         return None
     counts = np.array([_padded(row["expert_counts"], n_experts) for row in rows])
     memory = np.array([_in_memory(row) for row in rows])

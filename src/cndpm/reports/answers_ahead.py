@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cndpm.reports.curves import X_LABEL, group_lines, line_ends, stages_of_groups, values_of
-from cndpm.reports.figures import ChartPanel, HeatMap, LineChart
+from cndpm.reports.curves import X_LABEL, faint_words, group_lines, line_ends, one_panel, values_of
+from cndpm.reports.figures import HeatMap, LineChart
 from cndpm.reports.groups import Group
 from cndpm.reports.run import Run
 
-_MAX_ROWS = 60
+MAX_ROWS = 60
 _CHANGES = 5  # more would make a caption too long
 
 _SCORES = {
@@ -34,20 +34,18 @@ def prequential_chart(groups: Sequence[Group]) -> LineChart | None:
     lines = group_lines(groups, lambda run: values_of(windows(run), score))
     title, label = _SCORES[score]
     over = recovery_words(groups)
-    return LineChart(
+    return one_panel(
+        groups,
+        lines,
         key="prequential",
         title=title,
         caption="Every sample is answered before it is learned; a point is the mean of a window. "
-        + ("Every seed is faint, their mean bold. " if any(line.faint for line in lines) else "")
+        + faint_words(lines)
         + "Where the shading begins or ends the stream changes, which learners are not told."
         + (f" {over}" if over else ""),
         alt=f"{title}, window by window, against batches learned. {line_ends(lines)} {over}",
-        x_label=X_LABEL,
         y_label=label,
-        panels=[ChartPanel("", lines)],
-        bands=stages_of_groups(groups),
         y_range=(0, 100) if score == "accuracy" else None,
-        n_colours=len(groups),
     )
 
 
@@ -80,7 +78,7 @@ def answering_map(run: Run) -> HeatMap | None:
         )
     rows = [row for row in windows(run) if row.get("experts") is not None]
     n_experts = max((len(row["experts"]) for row in rows), default=0)
-    if not n_experts or n_experts > _MAX_ROWS:
+    if not n_experts or n_experts > MAX_ROWS:
         return None
     shares = np.zeros((n_experts + 1, len(rows)))
     for j, row in enumerate(rows):

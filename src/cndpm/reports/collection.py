@@ -40,7 +40,9 @@ def collect(paths: Sequence[str | Path]) -> Collection:
         if not path.exists():
             problems.append(Problem(path, "there is no such folder"))
             continue
-        folders = [*find_records(path), *_headless(path)]
+        begun = {file.parent for name in (LOG, CHECKPOINT) for file in path.rglob(name)}
+        headless = sorted(folder for folder in begun if not (folder / "config.json").exists())
+        folders = [*find_records(path), *headless]
         if not folders and not (path / "pruning.json").exists():
             problems.append(Problem(path, "no record in it: neither the folder nor any below it has a config.json"))
         for folder in folders:
@@ -76,9 +78,3 @@ def _missing(run: Run) -> str | None:
     if facts and not events and run.record.status == "interrupted":
         return "empty: the run was stopped before it had learned anything"
     return None
-
-
-def _headless(path: Path) -> list[Path]:
-    """Finds folders with the log or the checkpoint of a run, but no configuration."""
-    found = {file.parent for name in (LOG, CHECKPOINT) for file in path.rglob(name)}
-    return sorted(folder for folder in found if not (folder / "config.json").exists())

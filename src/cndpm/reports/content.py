@@ -87,21 +87,23 @@ def gather(
     without: Mapping[Path, str] = MappingProxyType({}),
 ) -> Content:
     """Reads all runs at or under `paths` and compares them."""
-    collection = _left(collect(paths), without)
+    found = collect(paths)
+    runs = tuple(run for run in found.runs if run.record.folder not in without)
+    collection = Collection(runs, (*found.problems, *(Problem(*one) for one in without.items())))
     parts, comparisons = [], compare(collection.runs)
     for comparison in comparisons:
-        groups = comparison.groups
+        its = comparison.groups
         charts = [
-            prequential_chart(groups),
-            metric_chart(groups),
-            growth_chart(groups, "n_experts"),
-            growth_chart(groups, "n_parameters"),
-            task_chart(groups),
+            prequential_chart(its),
+            metric_chart(its),
+            growth_chart(its, "n_experts"),
+            growth_chart(its, "n_parameters"),
+            task_chart(its),
         ]
         parts.append(Part(comparison_table(comparison), [chart for chart in charts if chart is not None]))
-    found = [group for comparison in comparisons for group in comparison.groups]
+    groups = [group for comparison in comparisons for group in comparison.groups]
     expected: dict[str, Any] = {"preset": preset, "n_seeds": n_seeds, "overrides": overrides}
-    exhibits = [_exhibit(one, found, **expected) for one in experiments]
+    exhibits = [_exhibit(one, groups, **expected) for one in experiments]
     problems = []
     for file in find_prunings(paths):
         try:
@@ -110,11 +112,6 @@ def gather(
             problems.append(Problem(file.parent, str(error)))
     collection = replace(collection, problems=(*collection.problems, *problems))
     return Content(collection, comparisons, parts, exhibits)
-
-
-def _left(collection: Collection, without: Mapping[Path, str]) -> Collection:
-    runs = tuple(run for run in collection.runs if run.record.folder not in without)
-    return Collection(runs, (*collection.problems, *(Problem(*one) for one in without.items())))
 
 
 def _exhibit(experiment: Experiment, groups: Sequence[Group], **expected: Any) -> Part:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cndpm.reports.figures import Area, AreaChart, Band, ChartPanel, Line, LineChart, Values
 from cndpm.reports.groups import Group
 from cndpm.reports.run import Run
+from cndpm.streams.scenario import Subset
 
 X_LABEL = "batches learned"
 """The label of every axis that runs along the stream."""
@@ -39,20 +40,29 @@ def metric_chart(groups: Sequence[Group]) -> LineChart | None:
     if not lines:
         return None
     name = "Accuracy" if metric == "accuracy" else "Bits per dimension"
-    return LineChart(
+    return one_panel(
+        groups,
+        lines,
         key="accuracy",
         title=f"{name} over the stream",
         caption="Measured on the test data of all tasks, including those that have not been streamed yet. "
-        + ("Every seed is faint, their mean bold. " if any(line.faint for line in lines) else "")
+        + faint_words(lines)
         + "Shading marks the stages of the stream, which learners are not told.",
         alt=f"{name} against batches learned. {line_ends(lines)}",
-        x_label=X_LABEL,
         y_label=METRIC_LABELS[metric],
-        panels=[ChartPanel("", lines)],
-        bands=stages_of_groups(groups),
         y_range=(0, 100) if metric == "accuracy" else None,
-        n_colours=len(groups),
     )
+
+
+def one_panel(groups: Sequence[Group], lines: Sequence[Line], **words: Any) -> LineChart:
+    """Makes a chart of one panel, in which the stages of the stream are shaded."""
+    panels, bands = [ChartPanel("", lines)], stages_of_groups(groups)
+    return LineChart(**words, x_label=X_LABEL, panels=panels, bands=bands, n_colours=len(groups))
+
+
+def faint_words(lines: Sequence[Line]) -> str:
+    """Says what faint lines are, where there are any."""
+    return "Every seed is faint, their mean bold. " if any(line.faint for line in lines) else ""
 
 
 def growth_chart(groups: Sequence[Group], key: Literal["n_experts", "n_parameters"]) -> LineChart | None:
@@ -63,18 +73,16 @@ def growth_chart(groups: Sequence[Group], key: Literal["n_experts", "n_parameter
     if not lines:
         return None
     title, label = _GROWTH[key]
-    return LineChart(
+    return one_panel(
+        groups,
+        lines,
         key=key,
         title=title,
         caption="A mixture starts empty and adds an expert whenever its memory of new samples is full; "
         "other learners are one model.",
         alt=f"{title}, against batches learned. {line_ends(lines)}",
-        x_label=X_LABEL,
         y_label=label,
-        panels=[ChartPanel("", lines)],
-        bands=stages_of_groups(groups),
         y_range=(0, 1.08 * max(y for line in lines for y in line.y if y is not None) or 1.0),
-        n_colours=len(groups),
     )
 
 
@@ -208,16 +216,10 @@ def composition(run: Run) -> tuple[NDArray[np.float64], NDArray[np.float64]] | N
 def _stage_shares(stage: dict[str, Any], names: list[str]) -> NDArray[np.float64]:
     shares = np.zeros(len(names))
     for subset in stage.get("subsets", ()):
-        name = _task_name(subset)
+        name = Subset.model_validate(subset).task_name
         if name in names:
             shares[names.index(name)] += subset.get("weight") or len(subset.get("classes") or "x")
     return shares
-
-
-def _task_name(subset: dict[str, Any]) -> str:
-    from cndpm.streams.scenario import Subset
-
-    return Subset.model_validate(subset).task_name
 
 
 def _blurred(x: NDArray[np.float64], shares: NDArray[np.float64], blur: dict[str, Any], n_stages: int) -> Any:

@@ -140,16 +140,15 @@ def to_terminal(table: Table) -> Group:
     """
     layout = lay_out(table)
     rows = [
-        [_styled(*cell) for cell in zip(*row, strict=True)]
+        [
+            Text(printable(text), style=f"{'bold' if is_best else ''} {'yellow' if differs else ''}".strip())
+            for text, is_best, differs in zip(*row, strict=True)
+        ]
         for row in zip(layout.rows, layout.best, layout.differs, strict=True)
     ]
     made = FoldingTable(printable(table.title), [printable(name) for name in layout.header], rows, right=True)
     missing = (f"  missing: {gap.label}: {gap.reason}\n    {gap.command}" for gap in table.missing)
     return Group(made, *(Text(printable(text)) for text in missing))
-
-
-def _styled(text: str, is_best: bool, differs: bool) -> Text:
-    return Text(printable(text), style=f"{'bold' if is_best else ''} {'yellow' if differs else ''}".strip())
 
 
 def to_markdown(table: Table) -> str:

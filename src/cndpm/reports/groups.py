@@ -111,7 +111,9 @@ def compare(runs: Sequence[Run]) -> list[Comparison]:
         stream = json.dumps(run.config["scenario"], sort_keys=True)
         settings = json.dumps(_essence(run.config), sort_keys=True)
         by_stream.setdefault(stream, {}).setdefault(settings, []).append(run)
-    titles = _titles([next(iter(groups.values()))[0] for groups in by_stream.values()])
+    firsts = [next(iter(groups.values()))[0] for groups in by_stream.values()]
+    names = [run.scenario for run in firsts]  # with the length where several have the same name
+    titles = _distinct([run.scenario if names.count(run.scenario) == 1 else _with_length(run) for run in firsts])
     comparisons = []
     for title, groups in zip(titles, by_stream.values(), strict=True):
         members = [tuple(sorted(group, key=lambda run: run.seed)) for group in groups.values()]
@@ -120,12 +122,6 @@ def compare(runs: Sequence[Run]) -> list[Comparison]:
         made = tuple(Group(label, group) for label, group in zip(labels, members, strict=True))
         comparisons.append(Comparison(title, str(first.config["scenario"].get("summary", "")), made))
     return comparisons
-
-
-def _titles(runs: Sequence[Run]) -> list[str]:
-    """Names streams, given one run of each, by their scenarios, with the length where several have the same name."""
-    names = [run.scenario for run in runs]
-    return _distinct([run.scenario if names.count(run.scenario) == 1 else _with_length(run) for run in runs])
 
 
 def _with_length(run: Run) -> str:

@@ -101,15 +101,11 @@ def _png(pixels: Any) -> str:
 def _short(node: Any) -> Any:
     """Rounds floats to a few significant digits; numbers that JSON does not have become None."""
     if isinstance(node, float):
-        return _short_float(node)
+        if not math.isfinite(node):
+            return None
+        return int(node) if node == int(node) else float(f"{node:.{_DIGITS}g}")
     if isinstance(node, dict):
         return {key: _short(value) for key, value in node.items()}
     if isinstance(node, Sequence) and not isinstance(node, str):
         return [_short(value) for value in node]
     return node
-
-
-def _short_float(value: float) -> float | int | None:
-    if not math.isfinite(value):
-        return None
-    return int(value) if value == int(value) else float(f"{value:.{_DIGITS}g}")

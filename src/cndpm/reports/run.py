@@ -122,7 +122,9 @@ class Run:
     def stages(self) -> list[Band]:
         """The stages that the record names, labelled by their tasks."""
         end = self.n_batches or self.n_steps
-        starts = [start for start in self._stage_starts() if start < end]
+        noted = self._start.get("stage_starts")
+        ends = [0, *(row["step"] for row in self.record.evaluations if row.get("stage_end"))]
+        starts = [start for start in (ends if noted is None else noted) if start < end]
         tasks = self._start.get("stage_tasks") or []
         bands = []
         for i, (start, stop) in enumerate(pairwise([*starts, end])):
@@ -134,11 +136,6 @@ class Run:
         """Returns the stages in which a task is streamed."""
         tasks = self._start.get("stage_tasks") or []
         return [band for band, of in zip(self.stages, tasks, strict=False) if task in of]
-
-    def _stage_starts(self) -> list[int]:
-        if "stage_starts" in self._start:
-            return list(self._start["stage_starts"])
-        return [0, *(row["step"] for row in self.record.evaluations if row.get("stage_end"))]
 
     # The mixture
 

@@ -27,15 +27,6 @@ class CNDPMAnomaly(Mixture, AnomalyDetector):  # type: ignore[misc]
     twenty scores above 0.95, one in a hundred above 0.99, at any time. So a threshold is a rate of false alarms:
     ``anomaly.ThresholdFilter(model, threshold=0.99)``.
 
-    Args:
-        memory_size: Samples gathered before a new expert is made of them.
-        settings: Any other setting, by name; see :class:`cndpm.model.settings.CNDPMSettings`.
-        seed: Of every random choice.
-        batch_size: Rows that are learned at once, at most. Those that come wait, and count in no answer, until there
-            are as many, or they surprise, or :meth:`learn_waiting` is called; 1 learns every row as it comes.
-        surprise: Nats by which rows may contradict the answers to them, beyond what these expect, before they are
-            learned; infinity has all wait for each other.
-
     Example:
         >>> import random
         >>> from cndpm.river import CNDPMAnomaly

@@ -1,13 +1,20 @@
-"""Rows that are kept so that a model can be founded anew on them: the latest, and some of all that came before."""
+"""Rows kept so that a model can be founded anew on them, the latest and some of all before; and what objects hold."""
 
 from __future__ import annotations
 
+import gc
 import random
+import sys
+import types
 from collections import deque
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-__all__ = ["Kept"]
+import numpy as np
+from torch import Tensor
+
+__all__ = ["Kept", "held_bytes"]
+
 
 Row = TypeVar("Row")
 
@@ -53,3 +60,38 @@ class Kept(Generic[Row]):
         elif (place := self._draws.randrange(self._n_before)) < self._n_former:
             del self._former[place]
             self._former.append(row)
+
+
+_SHARED = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.CodeType)
+"""What belongs to the program, not to one object of it."""
+_BESIDE_TENSORS, _BESIDE_ARRAYS = 500, 40
+"""Bytes beside its numbers that Python does not see: by how much a process grew with 100,000 of them, to ten."""
+
+
+def held_bytes(root: Any) -> int:
+    """Returns the bytes of an object and of all that can be reached from it, each counted once.
+
+    Example:
+        >>> import torch
+        >>> held_bytes({"a": torch.zeros(1000), "b": np.zeros(1000)}) // 4000
+        3
+    """
+    seen: set[int] = set()
+    storages: dict[int, int] = {}
+    size, pending = 0, [root]
+    while pending:
+        found = [one for one in pending if id(one) not in seen and not isinstance(one, _SHARED)]
+        found = list({id(one): one for one in found}.values())
+        seen.update(map(id, found))
+        size += sum(map(_own_bytes, found))
+        numbers = [one.untyped_storage() for one in found if isinstance(one, Tensor)]
+        storages.update((storage.data_ptr(), storage.nbytes()) for storage in numbers)
+        bases = [one.base for one in found if isinstance(one, np.ndarray) and one.base is not None]
+        pending = [*gc.get_referents(*found), *bases]
+    return size + sum(storages.values())
+
+
+def _own_bytes(one: Any) -> int:
+    if isinstance(one, Tensor):
+        return object.__sizeof__(one) + _BESIDE_TENSORS
+    return sys.getsizeof(one) + (_BESIDE_ARRAYS if isinstance(one, np.ndarray) else 0)

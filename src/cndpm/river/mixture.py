@@ -17,10 +17,9 @@ from cndpm.estimators.parameters import check_names
 from cndpm.estimators.weights import HEAVIEST
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.events import Event
-from cndpm.model.inputs import LARGEST
+from cndpm.model.extremes import LARGEST
 from cndpm.river.columns import Columns, Floats, Rows
-from cndpm.river.held_bytes import held_bytes
-from cndpm.river.kept import Kept
+from cndpm.river.kept import Kept, held_bytes
 from cndpm.state.tree import attach_tensors, detach_tensors
 
 __all__ = ["Mixture", "admit_table", "records_of"]
@@ -61,6 +60,12 @@ class Mixture:
     """
 
     _estimator: ClassVar[type[Estimator]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__doc__ and "memory_size:" not in cls.__doc__:
+            arguments = (Mixture.__doc__ or "").partition("Args:")[2].partition("\n\n")[0]
+            cls.__doc__ = cls.__doc__.replace("\n\n    Example:", f"\n\n    Args:{arguments}\n\n    Example:", 1)
 
     def __new__(cls, *_: Any, **given: Any) -> Self:
         """Refuses names that are no parameters, with those that look alike."""
@@ -218,7 +223,9 @@ class Mixture:
         rows = [*self._waiting, *latest]
         if not rows:
             return
-        if not self._has_learned or self._is_time_for_columns():
+        waited = self._n_learned - self._first_unused  # founding anew costs all kept rows, so new columns wait
+        is_time = len(self._columns) > self._n_used and waited >= max(_SOON, self._n_learned // _SHARE)
+        if not self._has_learned or is_time:
             self._found([*self._kept, *rows])
         else:
             n_before = self._learner.events.n_samples
@@ -231,11 +238,6 @@ class Mixture:
             self._first_unused = self._n_learned
         self._waiting, self._surprised, self._asked = [], 0.0, None
 
-    def _is_time_for_columns(self) -> bool:
-        """Returns whether columns that are not in use have waited long enough: founding anew costs all kept rows."""
-        waited = self._n_learned - self._first_unused
-        return len(self._columns) > self._n_used and waited >= max(_SOON, self._n_learned // _SHARE)
-
     def _found(self, rows: list[_Row]) -> None:
         """Makes an estimator of all columns that have come, and has it learn rows.
 
@@ -246,7 +248,10 @@ class Mixture:
         values = self._values(rows)
         is_whole = ~np.isnan(values).any(axis=1)
         if self._has_learned:
-            values = fill_missing(_without_empty(values), values[is_whole])
+            is_empty: NDArray[np.bool_] = np.asarray(np.isnan(values).all(axis=1))
+            if is_empty.any():  # nothing is known of a row: it has the means of the columns
+                values = np.where(is_empty[:, None], np.nanmean(values[~is_empty], axis=0), values)
+            values = fill_missing(values, values[is_whole])
         made = self._made()
         made.batch_size = max(self.batch_size, _SOON)
         self._learn(made, values, rows)
@@ -307,12 +312,6 @@ class Mixture:
 
 def _is_drift(event: Event) -> bool:
     return "rule" in event.kind or event.kind == "returned" or (event.kind == "founded" and event.expert > 0)
-
-
-def _without_empty(rows: Rows) -> Rows:
-    """Returns rows (n, d); one of which nothing is known has the means of the columns."""
-    is_empty: NDArray[np.bool_] = np.asarray(np.isnan(rows).all(axis=1))
-    return np.where(is_empty[:, None], np.nanmean(rows[~is_empty], axis=0), rows) if is_empty.any() else rows
 
 
 def _is_plain(row: Rows) -> bool:

@@ -14,7 +14,7 @@ from torch import Tensor
 from cndpm.estimators import CNDPMRegressor as Estimator
 from cndpm.estimators.arrays import as_array, readable
 from cndpm.estimators.regressor import normal_interval
-from cndpm.model.inputs import LARGEST
+from cndpm.model.extremes import LARGEST
 from cndpm.river.columns import Floats
 from cndpm.river.mixture import Mixture, admit_table, records_of
 from river import base
@@ -24,15 +24,6 @@ __all__ = ["CNDPMRegressor"]
 
 class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
     """Predicts numbers in a stream whose distribution changes, without being told when.
-
-    Args:
-        memory_size: Samples gathered before a new expert is made of them.
-        settings: Any other setting, by name; see :class:`cndpm.model.settings.CNDPMSettings`.
-        seed: Of every random choice.
-        batch_size: Rows that are learned at once, at most. Those that come wait, and count in no answer, until there
-            are as many, or they surprise, or :meth:`learn_waiting` is called; 1 learns every row as it comes.
-        surprise: Nats by which rows may contradict the answers to them, beyond what these expect, before they are
-            learned; infinity has all wait for each other.
 
     Example:
         >>> from cndpm.river import CNDPMRegressor

@@ -149,12 +149,12 @@ def _categories(model: Estimator) -> list[list[Any] | None] | None:
     """Returns the categories of every column, None for numbers; None in all where no column has any."""
     if not isinstance(model._reader, TableRows):
         return None
-    return [None if each is None else [_word(value) for value in each] for _, each in model._reader.columns]
 
+    def word(value: Any) -> Any:
+        is_plain = isinstance(value, str | int) or (isinstance(value, float) and np.isfinite(value))
+        return value if is_plain else str(value)
 
-def _word(category: Any) -> Any:
-    is_plain = isinstance(category, str | int) or (isinstance(category, float) and np.isfinite(category))
-    return category if is_plain else str(category)
+    return [None if each is None else list(map(word, each)) for _, each in model._reader.columns]
 
 
 def _plain(values: NDArray[Any]) -> list[Any]:

@@ -26,11 +26,21 @@ from cndpm.estimators.classifier import CNDPMClassifier
 from cndpm.experts.pool.class_pool import When
 from cndpm.serving.answering import described, explanations, learnable, predictions, rows
 from cndpm.serving.batcher import Answered, Batcher
-from cndpm.serving.bodies import Content, parse_body
+from cndpm.serving.bodies import (
+    Asked,
+    AskedWhen,
+    Content,
+    Events,
+    Explained,
+    Health,
+    Learned,
+    Predicted,
+    Taught,
+    parse_body,
+)
 from cndpm.serving.counters import Metrics
 from cndpm.serving.guard import Guard
 from cndpm.serving.limits import Limits
-from cndpm.serving.messages import Asked, AskedWhen, Events, Explained, Health, Learned, Predicted, Taught
 from cndpm.serving.store import Store
 from cndpm.serving.writer import BusyError, LearnRequest, OtherRowsError, Writer, WriterFailedError
 from cndpm.version import __version__

@@ -181,7 +181,8 @@ class Store:
             said = next(iter(problems.values()))
             warnings.warn(f"an older checkpoint and its log were used: {said}", DamageWarning, stacklevel=2)
         for path in damaged:
-            move_file(path, _free_name(path))
+            names = (path.with_name(f"{path.name}.damaged{f'-{n}' if n > 1 else ''}") for n in count(1))
+            move_file(path, next(name for name in names if not name.exists()))  # one put aside before keeps its own
         if self.n_records > n_checkpoint:
             self.model.save(self._model_path(self.n_records))
 
@@ -275,12 +276,6 @@ def _remove_log(path: Path) -> None:
     """Removes a log; its witness first, which alone would say that the log has lost everything."""
     remove_file(witness_of(path))
     remove_file(path)
-
-
-def _free_name(path: Path) -> Path:
-    """Returns the name under which a damaged file stays; one that was put aside before keeps its own."""
-    names = (path.with_name(f"{path.name}.damaged{f'-{n}' if n > 1 else ''}") for n in count(1))
-    return next(name for name in names if not name.exists())
 
 
 def _is_whole(path: Path) -> bool:

@@ -71,7 +71,9 @@ class Pool:
             read = enumerate(self._datasets.items())
             self._datasets = {name: hold_out(data, seed=seed, number=number) for number, (name, data) in read}
         self._sources = list(dict.fromkeys(map(_source, subsets)))
-        self._offsets = self._label_offsets()
+        counts = [len(data.classes) for data in self._datasets.values()]
+        starts = np.cumsum([0, *counts[:-1]]).tolist() if scenario.labels == "disjoint" else [0] * len(counts)
+        self._offsets: dict[str, int] = dict(zip(self._datasets, starts, strict=True))
         lengths = [len(self._datasets[source.dataset].train) for source in self._sources]
         self._starts = dict(zip(self._sources, np.cumsum([0, *lengths]).tolist(), strict=False))
         self.n_classes = max(self._offsets[name] + len(data.classes) for name, data in self._datasets.items())
@@ -138,11 +140,6 @@ class Pool:
             return rows
         rng = host_generator(self._seed, Purpose.FRACTION, list(self._datasets).index(subset.dataset), label)
         return np.sort(rng.permutation(rows)[: max(1, round(fraction * len(rows)))])
-
-    def _label_offsets(self) -> dict[str, int]:
-        counts = [len(data.classes) for data in self._datasets.values()]
-        starts = np.cumsum([0, *counts[:-1]]).tolist() if self._scenario.labels == "disjoint" else [0] * len(counts)
-        return dict(zip(self._datasets, starts, strict=True))
 
     def _labels(self) -> Rows:
         parts = []

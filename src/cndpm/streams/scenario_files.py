@@ -102,7 +102,9 @@ def load_scenario(
     changed |= {"validation": True} if validation else {}
     scenario = Scenario.model_validate({**scenario.model_dump(), **changed})
     for prefix in reversed(prefixes):
-        scenario = _vary(scenario, prefix)
+        vary, what = VARIATIONS[prefix]
+        named = {"name": f"{prefix}-{scenario.name}", "summary": f"{scenario.summary}; {what}"}
+        scenario = vary(scenario).model_copy(update=named)
     return scenario
 
 
@@ -162,12 +164,6 @@ def _refuse_data(name: str) -> None:
         f"{name} holds data; a scenario says which classes of it come when. Write a file of stages such as stages = "
         f'[{{ epochs = 1, subsets = [{{ dataset = "{name}", classes = ["..."] }}] }}], and run `cndpm run FILE.toml`.'
     )
-
-
-def _vary(scenario: Scenario, prefix: str) -> Scenario:
-    vary, what = VARIATIONS[prefix]
-    named = {"name": f"{prefix}-{scenario.name}", "summary": f"{scenario.summary}; {what}"}
-    return vary(scenario).model_copy(update=named)
 
 
 def _read_file(path: Path) -> Scenario:

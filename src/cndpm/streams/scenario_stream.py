@@ -65,7 +65,9 @@ class ScenarioStream(Stream):
         self.changes = tuple(np.cumsum(self.stage_samples[:-1]).tolist())
         self.n_batches = None if scenario.endless else len(self._sizes)
         self._task_subsets = _group_by_task(scenario)
-        self.stage_tasks = _tasks_of_stages(scenario, list(self._task_subsets))
+        names = list(self._task_subsets)
+        presented = [dict.fromkeys(names.index(s.task_name) for s in stage.subsets) for stage in scenario.stages]
+        self.stage_tasks = (tuple(range(len(names))),) if scenario.iid else tuple(map(tuple, presented))
         self._order_drawn = (0, self._draw_order(0))
 
     @property
@@ -88,12 +90,12 @@ class ScenarioStream(Stream):
 
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
-        return tuple(self._make_task(i, name) for i, name in enumerate(self._task_subsets))
-
-    def _make_task(self, i: int, name: str) -> Task:
-        x, y, classes = self._pool.test_set(self._task_subsets[name])
-        x = self._as_input(x.to(self.device), Purpose.BINARISE_TEST, i)
-        return Task(name, classes, x, y.to(self.device))
+        tasks = []
+        for i, (name, subsets) in enumerate(self._task_subsets.items()):
+            x, y, classes = self._pool.test_set(subsets)
+            x = self._as_input(x.to(self.device), Purpose.BINARISE_TEST, i)
+            tasks.append(Task(name, classes, x, y.to(self.device)))
+        return tuple(tasks)
 
     def _length(self, stage: Stage) -> int:
         """Returns the number of samples in a stage; at least one."""
@@ -181,11 +183,3 @@ def _group_by_task(scenario: Scenario) -> dict[str, list[Subset]]:
         for subset in stage.subsets:
             grouped.setdefault(subset.task_name, []).append(subset)
     return grouped
-
-
-def _tasks_of_stages(scenario: Scenario, names: list[str]) -> tuple[tuple[int, ...], ...]:
-    """Returns, for each stage, the indices of the tasks `names` that it presents."""
-    if scenario.iid:
-        return (tuple(range(len(names))),)
-    presented = [dict.fromkeys(names.index(subset.task_name) for subset in stage.subsets) for stage in scenario.stages]
-    return tuple(map(tuple, presented))

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
-from cndpm.streams.named_columns import NamedBatches, is_dataset
 from cndpm.streams.ordering import Purpose, host_generator
+from cndpm.streams.row_files import NamedBatches, is_dataset
 from cndpm.streams.stream import Block, Stream, Task
 
 __all__ = ["drifting_clusters", "stream_from"]

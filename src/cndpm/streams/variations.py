@@ -116,17 +116,14 @@ def reorder_classes(scenario: Scenario, order: Sequence[ClassName]) -> Scenario:
     if sorted(order) != labels:
         raise ValueError(f"class_order must name each of the classes {labels} once; got {list(order)}")
     replaced = dict(zip(labels, order, strict=True))
-    stages = tuple(
-        stage.model_copy(update={"subsets": tuple(_replace_classes(subset, replaced) for subset in stage.subsets)})
-        for stage in scenario.stages
-    )
-    return scenario.model_copy(update={"stages": stages})
 
+    def reordered(subset: Subset) -> Subset:
+        classes = tuple(replaced[label] for label in subset.classes or ())
+        same = set(classes) == set(subset.classes or ())
+        return subset.model_copy(update={"classes": classes, "task": subset.task if same else None})
 
-def _replace_classes(subset: Subset, replaced: dict[ClassName, ClassName]) -> Subset:
-    classes = tuple(replaced[label] for label in subset.classes or ())
-    same = set(classes) == set(subset.classes or ())
-    return subset.model_copy(update={"classes": classes, "task": subset.task if same else None})
+    stages = [stage.model_copy(update={"subsets": tuple(map(reordered, stage.subsets))}) for stage in scenario.stages]
+    return scenario.model_copy(update={"stages": tuple(stages)})
 
 
 def _named_classes(scenario: Scenario, purpose: str) -> list[ClassName]:

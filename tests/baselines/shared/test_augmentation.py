@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cndpm.baselines.shared.replay import Augmentation
-from cndpm.experts.features.jitter import shift_and_mirror
+from cndpm.experts.features.views import shift_and_mirror
 
 
 @settings(deadline=None)

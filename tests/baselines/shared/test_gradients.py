@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from cndpm.baselines.shared.gradients import mean_over_gradients, per_sample_gradients
+from cndpm.baselines.shared.penalty import mean_over_gradients, per_sample_gradients
 
 
 def network_with_statistics() -> nn.Module:

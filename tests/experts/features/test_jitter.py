@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from cndpm.experts.features.jitter import Jitter
+from cndpm.experts.features.views import Jitter
 
 
 def images(n: int = 64, *, lopsided: bool) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 import torch
 
-from cndpm.experts.gaussian.neighbourhood import MeanIndex
+from cndpm.experts.gaussian.densities import MeanIndex
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 
 

@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from cndpm.experts.gaussian.choice import CovarianceChoice
-from cndpm.experts.gaussian.densities import prior_strength
+from cndpm.experts.gaussian.densities import MeanIndex, prior_strength
 from cndpm.experts.gaussian.discrimination import expected_accuracy
 from cndpm.experts.gaussian.factor import Factor
-from cndpm.experts.gaussian.neighbourhood import MeanIndex
 
 
 def test_the_prior_is_as_strong_as_means_scatter_beyond_their_errors():

@@ -3,7 +3,7 @@ import torch
 
 from cndpm.experts.neural.lateral import LateralMLP
 from cndpm.experts.neural.lateral_predictors import Classifier
-from cndpm.experts.neural.lineup import Lineup
+from cndpm.experts.neural.panel import Lineup
 
 
 def columns():

@@ -6,7 +6,7 @@ import torch
 from asking import make_bank
 from cndpm.experts.chunks import Samples
 from cndpm.experts.neural.lateral_predictors import Classifier
-from cndpm.experts.neural.lineup import Lineup
+from cndpm.experts.neural.panel import Lineup
 from cndpm.model.settings import CNDPMSettings
 
 SMALL = {"hidden": 4, "hidden_growth": 2, "latent_dim": 2, "density_sleep_steps": 20, "predictor_sleep_steps": 20}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import ClassVar, Generic, Literal, TypeVar
 
 import torch
 from pydantic import Field
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from cndpm.baselines.shared.networks import NetworkName
 from cndpm.learner import Footprint, LearnerSettings
-from cndpm.state import State
+from cndpm.state import State, copied
 from cndpm.training.recorded_steps import Routine, StepRecorder
 
 N = TypeVar("N", bound=nn.Module)
@@ -36,18 +36,12 @@ class LearnerPart:
 
     def state_dict(self) -> State:
         """Returns copies of everything that future behaviour depends on."""
-        return {name: _copied(getattr(self, name), self.device) for name in self.kept}
+        return {name: copied(getattr(self, name), self.device) for name in self.kept}
 
     def load_state_dict(self, state: State) -> None:
         """Restores the above to the bit; keeps no reference to `state`."""
         for name in self.kept:
-            setattr(self, name, _copied(state[name], self.device))
-
-
-def _copied(value: Any, device: torch.device) -> Any:
-    if isinstance(value, dict):
-        return {name: _copied(each, device) for name, each in value.items()}
-    return value.to(device, copy=True) if isinstance(value, Tensor) else value
+            setattr(self, name, copied(state[name], self.device))
 
 
 def total_footprint(parts: Iterable[LearnerPart], *, n_experts: int = 1) -> Footprint:

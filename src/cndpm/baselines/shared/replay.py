@@ -14,7 +14,7 @@ from torch import Tensor
 
 from cndpm.baselines.shared.components import LearnerPart, NetworkSettings
 from cndpm.baselines.shared.composed import ClassifierLearner
-from cndpm.experts.features.jitter import shift_and_mirror
+from cndpm.experts.features.views import shift_and_mirror
 from cndpm.learner import Footprint
 from cndpm.state import State
 

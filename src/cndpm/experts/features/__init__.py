@@ -2,9 +2,8 @@
 
 from cndpm.experts.features.feature_map import FeatureMap, NotInvertibleError
 from cndpm.experts.features.patches import PatchFeatures
-from cndpm.experts.features.principal import PrincipalFeatures
 from cndpm.experts.features.standardised import FunctionFeatures, ModuleFeatures
-from cndpm.experts.features.vectors import FourierFeatures, IdentityFeatures
+from cndpm.experts.features.vectors import FourierFeatures, IdentityFeatures, PrincipalFeatures
 
 __all__ = [
     "FeatureMap",

@@ -1,4 +1,4 @@
-"""Views of an image (mirrored, turned) and the test of which of them suit a stream.
+"""Views of an image (mirrored, turned), the test of which of them suit a stream, and small random changes of images.
 
 A view is admissible if held-out samples of the first memory stay as probable after it, given their labels where there
 are any: digits have a handedness, photographs do not. Without labels even digits, all kinds together, have hardly one.
@@ -11,10 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from cndpm.state import Keeps, flag
 
 VIEW_GROUPS: dict[str, tuple[str, ...]] = {"mirror": ("mirror",), "turn": ("turn+8", "turn-8")}
 """Views that are admitted or refused together."""
@@ -116,3 +119,40 @@ def _turned_grid(degrees: float, height: int, width: int, dtype: torch.dtype, de
     cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     matrix = torch.tensor([[[cos, -sin * height / width, 0.0], [sin * width / height, cos, 0.0]]], dtype=dtype)
     return functional.affine_grid(matrix.to(device), [1, 1, height, width], align_corners=False)
+
+
+class Jitter(Keeps):
+    """Small random changes of images for networks to learn from: shifts, and mirror images where they are admissible.
+
+    An image is shifted by up to a sixteenth of its width; whether it may be mirrored is tested on the first memory.
+    """
+
+    kept: ClassVar = {"mirrors": flag()}
+
+    def __init__(self) -> None:
+        self.mirrors = False
+
+    def fit(self, x: Tensor, labels: Tensor | None = None) -> None:
+        """Decides on the first memory (M, C, H, W) whether images may be mirrored."""
+        self.mirrors = "mirror" in admissible_views(x, labels, candidates=("mirror",))
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """Returns changed copies of x (B, C, H, W), by a generator on the host."""
+        reach = x.shape[-1] // 16
+        shifts = torch.randint(0, 2 * reach + 1, (2, len(x)), generator=generator)
+        mirrored = torch.rand(len(x), generator=generator) < (0.5 if self.mirrors else 0.0)
+        return shift_and_mirror(x, shifts.to(x.device), mirrored.to(x.device), reach=reach).contiguous()
+
+
+def shift_and_mirror(x: Tensor, shifts: Tensor, mirrored: Tensor, *, reach: int) -> Tensor:
+    """Crops images (n, C, H, W), padded by `reach` zeros, each at its own place; mirrors those marked (n,).
+
+    A shift is the row and the column of the crop's corner, 0 to 2 reach, (2, n).
+    """
+    height, width = x.shape[-2:]
+    columns = torch.arange(width, device=x.device)
+    columns = torch.where(mirrored[:, None], width - 1 - columns, columns) + shifts[1][:, None]
+    rows = torch.arange(height, device=x.device) + shifts[0][:, None]
+    padded = functional.pad(x, (reach, reach, reach, reach)).permute(0, 2, 3, 1)
+    samples = torch.arange(len(x), device=x.device)[:, None, None]
+    return padded[samples, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)

@@ -115,7 +115,7 @@ class CovarianceChoice(Keeps):
             self.accuracy = self.density
         if int((statistics.counts > 0).sum()) < 2:
             return
-        if not can_foretell(statistics):  # judged as soon as it can be
+        if statistics.degrees_of_freedom < statistics.n_features:  # fewer samples than features foretell noise
             self.accuracy = min(1.0, _MORE * self.density)
             return
         self._accuracy_judged_at = count
@@ -146,11 +146,6 @@ class CovarianceChoice(Keeps):
         if statistics.n_pending >= _MIN_HELD_OUT and not self._is_fixed:
             self.density, self._density_judged_at = _START, 0.0
         self.judge(statistics)
-
-
-def can_foretell(statistics: SharedStatistics) -> bool:
-    """Returns whether samples are enough for the accuracy to expect: fewer than features foretell noise."""
-    return statistics.degrees_of_freedom >= statistics.n_features
 
 
 def accuracy_of(statistics: SharedStatistics, cholesky: Tensor, shrinkage: float, floor: float) -> float:

@@ -289,7 +289,8 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         """
         gaussians = self._gaussians or self.ready()
         if gaussians.is_wide:
-            shares = _without_traces(shares)
+            kept = np.where(shares > _TRACE, shares, 0.0)  # what a sample gives in all stays the same
+            shares = kept * (shares.sum(axis=1, keepdims=True) / np.maximum(kept.sum(axis=1, keepdims=True), 1e-300))
         components = self._components(labels)
         missing = (components < 0) & (shares > 0)
         if missing.any():
@@ -367,10 +368,3 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         values = np.full(shape, LOG_FLOOR)
         values[:, owners, labels] = np.maximum(weighted - mixed[:, owners], LOG_FLOOR)
         return torch.from_numpy(log_normalise(values))
-
-
-def _without_traces(shares: Floats) -> Floats:
-    """Returns responsibilities (B, K) without traces; what a sample gives in all stays the same."""
-    kept = np.where(shares > _TRACE, shares, 0.0)
-    given: Floats = kept * (shares.sum(axis=1, keepdims=True) / np.maximum(kept.sum(axis=1, keepdims=True), 1e-300))
-    return given

@@ -84,10 +84,7 @@ def _hit_rate(
     covariance = (1 + delta) ** 2 * (duals.T @ (means.T - floor * duals)) / share
     expected = inner[0] - 0.5 * inner.diagonal()
     expected[0] -= degrees * delta / share / count
-    noise = torch.randn(_N_DRAWS, len(means), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    variances, axes = torch.linalg.eigh(0.5 * (covariance + covariance.mT))
-    scores = expected + noise.to(expected) @ (axes * variances.clamp_min(0).sqrt()).mT
-    hits: Tensor = (scores.argmax(dim=1) == 0).double().mean()
+    hits: Tensor = ((expected + _scattered(covariance, _N_DRAWS)).argmax(dim=1) == 0).double().mean()
     return hits
 
 
@@ -110,8 +107,13 @@ def _trace_of_inverse(cholesky: Tensor) -> float:
 def _hit_rates(expected: Tensor, covariance: Tensor) -> Tensor:
     """Returns how often score i is the highest when scores are N(expected_i, covariance), (J,); by fixed draws."""
     n = len(expected)
-    draws = max(100, min(_MAX_DRAWS, _N_SCORES // n**2))
-    noise = torch.randn(draws, n, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    variances, axes = torch.linalg.eigh(0.5 * (covariance + covariance.mT))
-    scatter = noise.to(expected) @ (axes * variances.clamp_min(0).sqrt()).mT
+    scatter = _scattered(covariance, max(100, min(_MAX_DRAWS, _N_SCORES // n**2)))
     return torch.stack([((row + scatter).argmax(dim=1) == i).double().mean() for i, row in enumerate(expected)])
+
+
+def _scattered(covariance: Tensor, n: int) -> Tensor:
+    """Returns n fixed draws of N(0, covariance), (n, J)."""
+    noise = torch.randn(n, len(covariance), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    variances, axes = torch.linalg.eigh(0.5 * (covariance + covariance.mT))
+    scattered: Tensor = noise.to(covariance) @ (axes * variances.clamp_min(0).sqrt()).mT
+    return scattered

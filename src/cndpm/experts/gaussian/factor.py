@@ -23,6 +23,9 @@ from cndpm.threads import spread
 _MOST = 1e15
 """No number of a factor is larger, unless a file was made up."""
 
+_NUMBERS = ("log_det", "kappa", "count", "degrees", "shrinkage")
+"""Fields that are plain numbers."""
+
 _COLUMNS = 2048
 """Columns of an inverse that are solved for together."""
 
@@ -82,16 +85,8 @@ class Factor:
         return self._inverse
 
     def state_dict(self) -> State:
-        return {
-            "cholesky": pack_symmetric(self.cholesky),
-            "log_det": self.log_det,
-            "anchors": self.anchors.clone(),
-            "kappa": self.kappa,
-            "tail": finite(self.tail),
-            "count": self.count,
-            "degrees": self.degrees,
-            "shrinkage": self.shrinkage,
-        }
+        tensors = {"cholesky": pack_symmetric(self.cholesky), "anchors": self.anchors.clone()}
+        return {**tensors, "tail": finite(self.tail), **{name: getattr(self, name) for name in _NUMBERS}}
 
     @classmethod
     def from_state(cls, state: State) -> Factor:
@@ -103,16 +98,8 @@ class Factor:
         cholesky = unpack_triangle(state["cholesky"], d)
         if not (cholesky.diagonal() > 0).all() or (state["anchors"].abs() > _MOST).any():
             raise StateError(f"a factor has a positive diagonal, and anchors of at most {_MOST:g}; got others")
-        return cls(
-            cholesky=cholesky,
-            log_det=state["log_det"],
-            anchors=state["anchors"].clone(),
-            kappa=state["kappa"],
-            tail=maybe_infinite(state["tail"]),
-            count=state["count"],
-            degrees=state["degrees"],
-            shrinkage=state["shrinkage"],
-        )
+        tail, numbers = math.inf if state["tail"] is None else state["tail"], {name: state[name] for name in _NUMBERS}
+        return cls(cholesky=cholesky, anchors=state["anchors"].clone(), tail=tail, **numbers)
 
     def some_anchors(self, components: NDArray[np.int64] | None) -> Tensor:
         """Returns the anchors of some components (S,), or of all, and the two last ones, (S + 2, d)."""
@@ -237,8 +224,3 @@ def log_components(
 def finite(tail: float) -> float | None:
     """Returns a tail as JSON can hold it: None for inf."""
     return None if math.isinf(tail) else tail
-
-
-def maybe_infinite(tail: float | None) -> float:
-    """Undoes :func:`finite`."""
-    return math.inf if tail is None else tail

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Bank, Merging
+from cndpm.experts.bank import Merging
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
-from cndpm.mixture.matching import best_of_sources
+from cndpm.mixture.redundancy import best_of_sources
 
 if TYPE_CHECKING:
     from cndpm.experts.gaussian.additive import AdditiveBank
@@ -29,29 +29,23 @@ _SAME_LABELS = 0.5
 class AdditiveMerging(Merging, Generic[Own]):
     """Merging of banks of sums; abstract."""
 
-    def __init__(self, bank: Own) -> None:
-        self._bank = bank
+    _bank: Own
 
-    def extend(self, other: Bank) -> None:
-        bank = self._bank
-        if not isinstance(other, type(bank)):
-            raise TypeError(f"a {type(bank).__name__} takes experts of its own kind; got a {type(other).__name__}")
-        if not len(other.counts):
-            return
-        if not len(bank.counts):
-            bank.load_state_dict(other.state_dict())
-        else:
-            self._extend(other)
+    def _extend(self, other: Own) -> None:
+        if len(other.counts) and not len(self._bank.counts):
+            self._bank.load_state_dict(other.state_dict())
+        elif len(other.counts):
+            self._append(other)
 
     @abstractmethod
-    def _extend(self, other: Own) -> None:
+    def _append(self, other: Own) -> None:
         """Appends the experts of another bank; both have some."""
 
 
 class ClassMerging(AdditiveMerging["GaussianBank"]):
     """Merges experts that hold one Gaussian for each label."""
 
-    def _extend(self, other: GaussianBank) -> None:
+    def _append(self, other: GaussianBank) -> None:
         mine, theirs = self._bank.labels, other.labels
         n_classes = max(mine.n_classes, theirs.n_classes)
         mine.reserve(n_classes)
@@ -106,7 +100,7 @@ class ClassMerging(AdditiveMerging["GaussianBank"]):
 class RegressionMerging(AdditiveMerging["GaussianRegressionBank"]):
     """Merges experts that are one Gaussian each, over features and targets."""
 
-    def _extend(self, other: GaussianRegressionBank) -> None:
+    def _append(self, other: GaussianRegressionBank) -> None:
         self._bank.ready().extend(other.ready())
 
     def unite(self, groups: Sequence[Sequence[int]]) -> None:

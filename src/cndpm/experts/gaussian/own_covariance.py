@@ -322,9 +322,5 @@ def _cholesky(matrix: Tensor) -> Tensor:
 
 def _with_prior(posterior: NormalInverseWishart, prior: NormalInverseWishart) -> NormalInverseWishart:
     """Joins the components and, last, the prior in one batch."""
-    return NormalInverseWishart(
-        torch.cat([posterior.mean, prior.mean[None]]),
-        torch.cat([posterior.kappa, prior.kappa[None]]),
-        torch.cat([posterior.nu, prior.nu[None]]),
-        torch.cat([posterior.psi, prior.psi[None]]),
-    )
+    names = ("mean", "kappa", "nu", "psi")
+    return NormalInverseWishart(*(torch.cat([getattr(posterior, n), getattr(prior, n)[None]]) for n in names))

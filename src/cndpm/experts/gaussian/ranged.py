@@ -155,7 +155,7 @@ class RangedMerging(ClassMerging):
 
     _bank: RangedGaussianBank
 
-    def _extend(self, other: GaussianBank) -> None:
+    def _append(self, other: GaussianBank) -> None:
         bank = self._bank
         assert isinstance(other, RangedGaussianBank)
         if not torch.equal(bank.ranges.shifts[:1], other.ranges.shifts[:1]):
@@ -165,7 +165,7 @@ class RangedMerging(ClassMerging):
         mine = np.pad(bank.knows, ((0, 0), (0, len(bank.ranges) - n)))
         theirs = np.zeros((len(other.knows), len(bank.ranges)), dtype=bool)
         theirs[:, 0], theirs[:, n:] = other.knows[:, 0], other.knows[:, more]
-        super()._extend(other)
+        super()._append(other)
         bank.knows = np.append(mine, theirs, axis=0)
         bank.forget_features()
 

@@ -24,10 +24,9 @@ from torch import Tensor
 
 from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian.choice import CovarianceChoice
-from cndpm.experts.gaussian.densities import leave_one_out, typical_cross_margins, typical_margins
+from cndpm.experts.gaussian.densities import MeanIndex, leave_one_out, typical_cross_margins, typical_margins
 from cndpm.experts.gaussian.factor import Factor, Products, Whitened, log_components
 from cndpm.experts.gaussian.ledger import WINDOW, Ledger
-from cndpm.experts.gaussian.neighbourhood import MeanIndex
 from cndpm.experts.gaussian.prediction import factorise
 from cndpm.experts.gaussian.shared_answers import SharedAnswers
 from cndpm.experts.gaussian.statistics import BLOCK_SIZE, SharedStatistics

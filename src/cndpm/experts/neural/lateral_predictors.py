@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,17 +16,23 @@ from cndpm.experts.neural.parts import Predictor
 
 
 class _LateralPredictor(Predictor):
-    """A column, by default of fully connected layers, and a linear head on top of all columns up to it."""
+    """A column, by default of fully connected layers, and a linear head on top of all columns up to it.
+
+    `trunk` is a column in place of the fully connected one that `hidden` and `lateral_widths` describe.
+    """
 
     def __init__(
         self,
         input_shape: tuple[int, ...],
         n_outputs: int,
-        hidden: Sequence[int],
-        lateral_widths: Sequence[int],
-        trunk: Column | None,
+        *,
+        hidden: Sequence[int] = (64, 64),
+        lateral_widths: Sequence[int] = (),
+        temperature: float = 1.0,
+        trunk: Column | None = None,
     ) -> None:
         super().__init__()
+        self.temperature = temperature
         self.trunk = LateralMLP(math.prod(input_shape), hidden, lateral_widths) if trunk is None else trunk
         self.head = nn.Linear(self.trunk.out_features, n_outputs)
 
@@ -65,8 +72,7 @@ class Classifier(_LateralPredictor):
     where :math:`\bar S_k` are classes met somewhere but never by this expert. With every class in :math:`S_k`, which is
     so when the classes are given up front (`closed`) as in the paper, it is the plain softmax; with none it is uniform.
     The `temperature` divides the log-probabilities, before a second softmax, in the value that routing sees; the
-    gradient stays that of the plain cross entropy. `trunk` is a column in place of the fully connected one that
-    `hidden` and `lateral_widths` describe.
+    gradient stays that of the plain cross entropy.
     """
 
     seen: Tensor
@@ -76,15 +82,11 @@ class Classifier(_LateralPredictor):
         input_shape: tuple[int, ...],
         n_classes: int,
         *,
-        hidden: Sequence[int] = (64, 64),
-        lateral_widths: Sequence[int] = (),
-        temperature: float = 1.0,
         unseen_probability: float = 1e-3,
         closed: bool = False,
-        trunk: Column | None = None,
+        **column: Any,
     ) -> None:
-        super().__init__(input_shape, n_classes, hidden, lateral_widths, trunk)
-        self.temperature = temperature
+        super().__init__(input_shape, n_classes, **column)
         self.unseen_probability = unseen_probability
         self.closed = closed
         self.register_buffer("seen", torch.full((n_classes,), closed))
@@ -133,21 +135,11 @@ class Regressor(_LateralPredictor):
     """Gaussian with mean and variance from the network, for targets (batch, n_outputs).
 
     The temperature T stretches the variance that routing sees to T σ², the Gaussian equivalent of dividing the log
-    density by T. The trunk is as for :class:`Classifier`.
+    density by T.
     """
 
-    def __init__(
-        self,
-        input_shape: tuple[int, ...],
-        n_outputs: int,
-        *,
-        hidden: Sequence[int] = (64, 64),
-        lateral_widths: Sequence[int] = (),
-        temperature: float = 1.0,
-        trunk: Column | None = None,
-    ) -> None:
-        super().__init__(input_shape, 2 * n_outputs, hidden, lateral_widths, trunk)
-        self.temperature = temperature
+    def __init__(self, input_shape: tuple[int, ...], n_outputs: int, **column: Any) -> None:
+        super().__init__(input_shape, 2 * n_outputs, **column)
 
     def _predictive_of(self, output: Tensor) -> Tensor:
         mean, raw = output.chunk(2, dim=-1)

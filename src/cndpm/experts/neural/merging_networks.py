@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Bank, Merging
+from cndpm.experts.bank import Merging
 
 if TYPE_CHECKING:
     from cndpm.experts.neural.neural_bank import NeuralBank
@@ -17,12 +17,9 @@ if TYPE_CHECKING:
 class NeuralMerging(Merging):
     """Puts networks side by side."""
 
-    def __init__(self, bank: NeuralBank) -> None:
-        self._bank = bank
+    _bank: NeuralBank
 
-    def extend(self, other: Bank) -> None:
-        if not isinstance(other, type(self._bank)):
-            raise TypeError(f"networks take networks of another bank; got a {type(other).__name__}")
+    def _extend(self, other: NeuralBank) -> None:
         if self._bank.sharing and len(other.counts) and len(self._bank.counts):
             raise ValueError(
                 "networks with lateral connections look at all that came before them, so those of two models cannot be "
@@ -32,10 +29,6 @@ class NeuralMerging(Merging):
 
     def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
         return torch.eye(len(self._bank.counts), dtype=torch.float64)
-
-    def unite(self, groups: Sequence[Sequence[int]]) -> None:
-        for k, into in sorted(((k, group[0]) for group in groups for k in group[1:]), reverse=True):
-            self._bank.remove(k, into=into)
 
     def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
         if list(mapping) != list(range(len(mapping))):

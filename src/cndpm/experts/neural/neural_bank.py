@@ -258,7 +258,8 @@ class NeuralBank(Bank):
             y = saved["y"].to(self._device) if saved["y"] is not None else None
             expert = self._restored_expert(saved["expert"], retired=False)
             self._in_training = self._enrol(expert, saved["x"].to(self._device), y)
-            self._in_training.load_progress(saved)
+            for lesson, progress in zip(self._in_training.lessons, saved["lessons"], strict=True):
+                lesson.load_state_dict(progress)
         restore_generator(self._generator, state["generator"])
 
     def representation(self) -> State:

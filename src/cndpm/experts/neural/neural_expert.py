@@ -185,8 +185,3 @@ class ExpertInTraining:
             "x": self.x.clone(),
             "y": self.y.clone() if self.y is not None else None,
         }
-
-    def load_progress(self, state: State) -> None:
-        """Restores the progress of the lessons; expert and memory have been restored before."""
-        for lesson, progress in zip(self.lessons, state["lessons"], strict=True):
-            lesson.load_state_dict(progress)

@@ -1,21 +1,27 @@
 """The networks of all experts as they answer and learn awake: at once, and in steps that are recorded.
 
-A panel is made for the experts there are. When one comes, goes or changes its shape, another takes its place.
+A panel is made for the experts there are. When one comes, goes or changes its shape, another takes its place. It has
+lineups: all densities or all predictors, in the order of their birth, asked in two steps, so that the columns' features
+of a batch serve both the answers and the learning:
+
+    survey = lineup.survey(x)           # every column's features
+    lineup.answers(x, survey)           # (batch, n_experts, ...)
+    lineup.lateral(k, survey)           # the features of the columns before column k
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from itertools import accumulate
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
 
 from cndpm.experts.chunks import Samples
 from cndpm.experts.neural.lateral import Features
-from cndpm.experts.neural.lineup import Lineup
 from cndpm.experts.neural.neural_expert import NeuralExpert
-from cndpm.experts.neural.parts import Predictor
+from cndpm.experts.neural.parts import Part, Predictor
 from cndpm.training.recorded_steps import Routine, StepRecorder
 
 AT_ONCE = 250
@@ -146,14 +152,10 @@ class Panel:
         Where steps are recorded, log p(x, y | new) is one column more, so that one recording holds both.
         """
         hypothesis = self._hypothesis if self._recorder.enabled else None
-        of_x, of_y = self._evaluate_densities(x, hypothesis), self._evaluate_predictors(x, y, hypothesis)
-        values = [px + py for px, py in zip(of_x[0], of_y[0], strict=True)] if of_y[0] else of_x[0]
-        return torch.cat([values[0], *(new.unsqueeze(1) for new in values[1:])], dim=1), *of_x[1], *of_y[1]
-
-    def _evaluate_densities(self, x: Tensor, hypothesis: NeuralExpert | None) -> tuple[list[Tensor], Features]:
-        survey = self.lineups[0].survey(x)
-        known = self.lineups[0].answers(x, survey)
-        return [known, hypothesis.density.log_prob(x)] if hypothesis else [known], survey
+        survey, of_y = self.lineups[0].survey(x), self._evaluate_predictors(x, y, hypothesis)
+        of_x = [self.lineups[0].answers(x, survey), *([hypothesis.density.log_prob(x)] if hypothesis else [])]
+        values = [px + py for px, py in zip(of_x, of_y[0], strict=True)] if of_y[0] else of_x
+        return torch.cat([values[0], *(new.unsqueeze(1) for new in values[1:])], dim=1), *survey, *of_y[1]
 
     def _evaluate_predictors(
         self, x: Tensor, y: Tensor | None, hypothesis: NeuralExpert | None
@@ -184,3 +186,56 @@ class Panel:
 
 def _given(*tensors: Tensor | None) -> list[Tensor]:
     return [tensor for tensor in tensors if tensor is not None]
+
+
+class Lineup:
+    """Parts of all experts. Columns of retired experts are numbered too; answers come without retired experts."""
+
+    def __init__(self, parts: Sequence[Part], retired: Sequence[bool], *, sharing: bool) -> None:
+        self.parts, self.retired, self.sharing = parts, retired, sharing
+        self.ends = [list(accumulate(widths)) for widths in zip(*(part.feature_widths for part in parts), strict=True)]
+
+    @property
+    def n_shared(self) -> int:
+        """Layers whose features are shared: the length of a survey."""
+        return len(self.ends) if self.sharing else 0
+
+    @torch.no_grad()
+    def survey(self, x: Tensor) -> Features:
+        """Returns all columns' features of x (batch, ...), joined layer by layer; empty where nothing is shared."""
+        joined: Features = ()
+        for k, part in enumerate(self.parts if self.sharing else []):
+            own = part.features(x, self.lateral(k, joined))
+            if not joined:
+                joined = tuple(
+                    f.new_empty(len(x), ends[-1], *f.shape[2:]) for f, ends in zip(own, self.ends, strict=True)
+                )
+            for feature, whole in zip(own, self._own(k, joined), strict=True):
+                whole.copy_(feature)
+        return joined
+
+    def lateral(self, k: int, survey: Features) -> Features:
+        """Returns the features of all columns before column k."""
+        if k == 0 or not self.sharing:
+            return ()
+        return tuple(feature[:, : ends[k - 1]] for feature, ends in zip(survey, self.ends, strict=True))
+
+    def answers(self, x: Tensor, survey: Features) -> Tensor:
+        """Returns every expert's answer, (batch, n_experts, ...), given the result of :meth:`survey` of x."""
+        answers = [
+            part.answer(x, self._own(k, survey) if survey else None, self.lateral(k, survey))
+            for k, (part, gone) in enumerate(zip(self.parts, self.retired, strict=True))
+            if not gone
+        ]
+        return torch.stack(answers, dim=1)
+
+    def scores(self, y: Tensor, answers: Tensor) -> Tensor:
+        """Returns log p(y | x, k) as routing sees it, (batch, n_experts), given the predictors' :meth:`answers`."""
+        predictors = [cast(Predictor, part) for part, gone in zip(self.parts, self.retired, strict=True) if not gone]
+        each = zip(predictors, answers.unbind(dim=1), strict=True)
+        return torch.stack([predictor.log_prob(y, own) for predictor, own in each], dim=1)
+
+    def _own(self, k: int, survey: Features) -> Features:
+        """Returns the features of column k itself, views into those of all columns."""
+        starts = [ends[k - 1] if k else 0 for ends in self.ends]
+        return tuple(f[:, start : ends[k]] for f, start, ends in zip(survey, starts, self.ends, strict=True))

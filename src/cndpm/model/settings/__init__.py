@@ -12,8 +12,7 @@ The same settings may be written nested or by their names alone; see :mod:`cndpm
 from cndpm.model.settings.facts import CustomDensity, CustomPredictor
 from cndpm.model.settings.gaussian import GaussianExperts
 from cndpm.model.settings.neural import NeuralExperts
-from cndpm.model.settings.novelty_kinds import AutoNovelty, FixedNovelty, TaskNovelty
-from cndpm.model.settings.settings import PAPER, CNDPMSettings
+from cndpm.model.settings.settings import PAPER, AutoNovelty, CNDPMSettings, FixedNovelty, TaskNovelty
 
 __all__ = [
     "PAPER",

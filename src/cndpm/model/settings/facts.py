@@ -1,15 +1,18 @@
-"""Facts of the stream that every part of a bank is made for, and parts of one's own: their form, and their names."""
+"""Common to all sections of settings: their class, the facts of the stream, and how parts of one's own are named."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated, Any, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeAlias
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cndpm.experts import neural
+from cndpm.learner import LearnerSettings
+from cndpm.model.settings.spelling import nest
 from cndpm.names import ObjectNameError
 
 Target: TypeAlias = Literal["classes", "values", "none"]
@@ -59,3 +62,25 @@ def imported(path: str, setting: str) -> Any:
             f"{setting}={path!r} cannot be imported: {error}. It must read package.module:Class, and the package must "
             "be installed or on PYTHONPATH."
         ) from error
+
+
+class Section(LearnerSettings):
+    """Holds a part of the settings: typed, ranges checked, frozen.
+
+    Names of inner sections may be given in place (``density={"latent_dim": 8}``) or alone (``latent_dim=8``); a section
+    that only differs by its kind may be given as a word (``density="vae"``).
+    """
+
+    # Whether names inside are known outside; not where they mean something else there
+    names_are_global: ClassVar[bool] = True
+    bare: ClassVar[str] = ""  # the setting meant by an import path that is given in place of a kind
+
+    @model_validator(mode="before")
+    @classmethod
+    def _put_in_place(cls, values: Any) -> Any:
+        return nest(cls, values) if isinstance(values, Mapping) else values
+
+    @classmethod
+    def respelt(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Translates names that mean more than one setting; most sections have none."""
+        return values

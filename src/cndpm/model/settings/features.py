@@ -18,8 +18,7 @@ from cndpm.experts.features import (
     backbones,
 )
 from cndpm.experts.features.backbones import BACKBONES
-from cndpm.model.settings.facts import Facts, ImportPath, imported
-from cndpm.model.settings.section import Section
+from cndpm.model.settings.facts import Facts, ImportPath, Section, imported
 from cndpm.names import UnknownNameError
 
 _N_PATCHES = 128
@@ -49,7 +48,6 @@ class Fourier(Section):
     n_fourier: Amount = Field(default="auto", description=_OF_FOURIER)
 
     def build(self, facts: Facts) -> FeatureMap:
-        """Makes the map."""
         n_features = _N_FOURIER[facts.target] if self.n_fourier == "auto" else self.n_fourier
         return FourierFeatures(n_features, include_input=True)
 
@@ -61,7 +59,6 @@ class Patches(Section):
     n_patches: Amount = Field(default="auto", description=_OF_PATCHES)
 
     def build(self, facts: Facts) -> FeatureMap:
-        """Makes the map."""
         if len(facts.input_shape) != 3:
             raise ValueError(
                 "features='patches' needs images (channels, height, width); got samples of shape "
@@ -97,7 +94,6 @@ class Backbone(Section):
         return name
 
     def build(self, facts: Facts) -> FeatureMap:
-        """Makes the map."""
         if len(facts.input_shape) != 3 or facts.input_shape[0] not in (1, 3):
             raise ValueError(
                 "features='backbone' needs images (1 or 3 channels, height, width); got samples of shape "
@@ -122,7 +118,6 @@ class AutoFeatures(Section):
     n_fourier: Amount = Field(default="auto", description=_OF_FOURIER)
 
     def build(self, facts: Facts) -> FeatureMap:
-        """Makes the map."""
         if len(facts.input_shape) == 3:
             return Patches(n_patches=self.n_patches).build(facts)
         return Identity().build(facts) if facts.target == "none" else Fourier(n_fourier=self.n_fourier).build(facts)
@@ -139,7 +134,6 @@ class OwnFeatures(Section):
     )
 
     def build(self, facts: Facts) -> FeatureMap:
-        """Makes the map."""
         made = imported(self.feature_class, "feature_class")()
         if isinstance(made, nn.Module):
             return ModuleFeatures(made)

@@ -9,14 +9,12 @@ from pydantic import Field
 from cndpm.experts import neural
 from cndpm.experts.bank import Bank
 from cndpm.experts.features import FeatureMap
-from cndpm.experts.features.jitter import Jitter
+from cndpm.experts.features.views import Jitter
 from cndpm.experts.gaussian import GaussianBank, GaussianRegressionBank, RangedGaussianBank
-from cndpm.model.settings.architecture import AutoNetworks
-from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts
+from cndpm.model.settings.architecture import AutoNetworks, Training
+from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts, Section
 from cndpm.model.settings.features import AutoFeatures, Backbone, Fourier, Identity, OwnFeatures, Patches
 from cndpm.model.settings.network_kinds import NetworkPredictor
-from cndpm.model.settings.network_training import Training
-from cndpm.model.settings.section import Section
 
 _CHANNELS = 32  # of the first stage of a residual network, for colour images
 _MIN_SHARE = 0.1  # of a batch, for the network of an expert to learn from it

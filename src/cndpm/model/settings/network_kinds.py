@@ -8,8 +8,7 @@ from pydantic import Field
 
 from cndpm.experts import neural
 from cndpm.model.settings.architecture import PlainNetworks, ShapedNetworks
-from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts, ImportPath, imported
-from cndpm.model.settings.section import Section
+from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts, ImportPath, Section, imported
 
 _N_COMPONENTS = 10  # logistics that an 8-bit pixel is a mixture of
 _DROPOUT = 0.1

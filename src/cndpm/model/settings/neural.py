@@ -16,9 +16,9 @@ from cndpm.model.settings.architecture import (
     PlainNetworks,
     ResNet18Networks,
     ResNetNetworks,
-    ShapedNetworks,
+    Training,
 )
-from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts
+from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts, Section
 from cndpm.model.settings.features import AutoFeatures, Backbone, Fourier, Identity, OwnFeatures, Patches
 from cndpm.model.settings.network_kinds import (
     Autoregressive,
@@ -29,8 +29,6 @@ from cndpm.model.settings.network_kinds import (
     maker_of,
     predictor_maker_of,
 )
-from cndpm.model.settings.network_training import Training
-from cndpm.model.settings.section import Section
 
 
 class DensitySelection(Section):
@@ -126,10 +124,14 @@ class NeuralExperts(Section):
 
         A feature map takes the place of the features that `selection` has, and is refused where it has none.
         """
-        networks = self.architecture.resolved(facts.input_shape)
+        shape, closed = facts.input_shape, facts.n_classes is not None
+        networks, make_predictor = self.architecture.resolved(shape), None
+        if facts.target != "none":
+            own = None if predictor is None else predictor_maker_of(predictor, facts)
+            make_predictor = own or self.predictor.maker(facts, networks, closed=closed)
         bank = neural.NeuralBank(
-            self._density_maker(facts, networks, density),
-            None if facts.target == "none" else self._predictor_maker(facts, networks, predictor),
+            self.density.maker(shape, networks) if density is None else maker_of(density, shape),
+            make_predictor,
             density_training=self.training.of_densities(),
             predictor_training=self.training.of_predictors(),
             n_classes=facts.n_classes or 0,
@@ -141,17 +143,3 @@ class NeuralExperts(Section):
             device=facts.device,
         )
         return self.selection.complete(bank, facts, feature_map)
-
-    def _density_maker(
-        self, facts: Facts, networks: ShapedNetworks, custom: CustomDensity | None
-    ) -> neural.DensityMaker:
-        if custom is not None:
-            return maker_of(custom, facts.input_shape)
-        return self.density.maker(facts.input_shape, networks)
-
-    def _predictor_maker(
-        self, facts: Facts, networks: ShapedNetworks, custom: CustomPredictor | None
-    ) -> neural.PredictorMaker:
-        if custom is not None:
-            return predictor_maker_of(custom, facts)
-        return self.predictor.maker(facts, networks, closed=facts.n_classes is not None)

@@ -10,8 +10,7 @@ from pydantic import Field
 
 from cndpm.experts.pool import ClassPool, ValuePool
 from cndpm.model.places import Pool
-from cndpm.model.settings.facts import Facts
-from cndpm.model.settings.section import Section
+from cndpm.model.settings.facts import Facts, Section
 
 _MOST_COLUMNS = 100
 """Columns up to which several representations are cheap: their cost grows with the square."""

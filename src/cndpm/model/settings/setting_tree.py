@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 if TYPE_CHECKING:
-    from cndpm.model.settings.section import Section
+    from cndpm.model.settings.facts import Section
 
 KIND = "kind"
 """The field that tells the sections of a branch apart."""

@@ -1,27 +1,66 @@
-"""The settings of CN-DPM as a whole."""
+"""The settings of CN-DPM as a whole, and those of novelty: how it is decided that data is new."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from cndpm.model.settings.facts import Target
+from cndpm.model.founding import AlwaysFound, EarnedFounding, Founding
+from cndpm.model.learned_level import LearnedLevel
+from cndpm.model.novelty import FixedLevel, Novelty, TaskLabels
+from cndpm.model.settings.facts import Section, Target
 from cndpm.model.settings.features import AutoFeatures
 from cndpm.model.settings.gaussian import GaussianExperts, GaussiansAlone, GaussiansAndNetworks
 from cndpm.model.settings.network_kinds import OwnPredictor
 from cndpm.model.settings.neural import GaussianSelection, NeuralExperts
-from cndpm.model.settings.novelty_kinds import AutoNovelty, FixedNovelty, TaskNovelty
 from cndpm.model.settings.pool_kinds import AutoRepresentations, OneRepresentation, PooledRepresentations
-from cndpm.model.settings.section import Section
 from cndpm.model.settings.setting_tree import places
 from cndpm.model.settings.spelling import nest
 
 __all__ = ["PAPER", "CNDPMSettings"]
 
+
 PAPER: Mapping[str, Any] = {"experts": "neural", "novelty": {"kind": "fixed", "log_alpha": -400.0}, "anytime": False}
 """What the paper does otherwise; all else that neural experts need is its Split-MNIST classification by default."""
+
+
+Parts = tuple[Novelty, Founding]
+
+
+class AutoNovelty(Section):
+    """Has the model set its own level of novelty as it learns, and found experts that earn their place."""
+
+    kind: Literal["auto"] = Field(default="auto", description="the concentration is set by the model as it learns")
+    novelty_rate: float = Field(default=0.01, ge=1e-9, lt=0.5, description="how often a known sample may be called new")
+    novelty_window: int = Field(default=10, ge=1, le=1_000_000, description="consecutive samples judged together")
+
+    def build(self, *, has_labels: bool, at_end_of_task: Callable[[], None]) -> Parts:
+        """Makes the parts that decide which samples are new and found experts."""
+        level = LearnedLevel(novelty_rate=self.novelty_rate, window=self.novelty_window)
+        return level, EarnedFounding(for_labels=has_labels)
+
+
+class FixedNovelty(Section):
+    """Follows the paper: one concentration, set by hand; every full memory becomes an expert."""
+
+    kind: Literal["fixed"] = Field(default="fixed", description="the concentration is set by hand, as in the paper")
+    log_alpha: float = Field(
+        default=-400.0, allow_inf_nan=False, description="log concentration: how readily data is new"
+    )
+
+    def build(self, *, has_labels: bool, at_end_of_task: Callable[[], None]) -> Parts:
+        return FixedLevel(self.log_alpha), AlwaysFound()
+
+
+class TaskNovelty(Section):
+    """Has task labels tell in training which samples are new (appendix E of the paper)."""
+
+    kind: Literal["tasks"] = Field(default="tasks", description="task labels tell in training; for cndpm-tasks")
+
+    def build(self, *, has_labels: bool, at_end_of_task: Callable[[], None]) -> Parts:
+        return TaskLabels(at_end_of_task), AlwaysFound()
 
 
 class CNDPMSettings(Section):

@@ -19,7 +19,7 @@ from cndpm.model.settings.setting_tree import KIND, Branch, Choice, Place, branc
 from cndpm.names import UnknownNameError, nearest_names
 
 if TYPE_CHECKING:
-    from cndpm.model.settings.section import Section
+    from cndpm.model.settings.facts import Section
 
 
 Tree: TypeAlias = dict[str, Any]
@@ -132,19 +132,14 @@ def refusal(model: type[Section], tree: Mapping[str, Any], within: tuple[str, ..
     """
     known = places(model).get(name, ())
     if not known:
-        return _unknown(model, tree, name)
+        all_, open_ = places(model), [n for n, found in places(model).items() if not unmet(found[0], tree)]
+        return UnknownNameError("setting", name, all_ if nearest_names(name, all_) else open_)
     for place in known:
         if not unmet(place, tree):
             return _elsewhere(place, within)
     named = [place for place in known if place.by_name] or list(known)
     nearest = min(len(unmet(place, tree)) for place in named)
     return _of_other_kind(tree, name, [place for place in named if len(unmet(place, tree)) == nearest])
-
-
-def _unknown(model: type[Section], tree: Mapping[str, Any], name: str) -> ValueError:
-    if nearest_names(name, places(model)):
-        return UnknownNameError("setting", name, places(model))
-    return UnknownNameError("setting", name, [n for n, found in places(model).items() if not unmet(found[0], tree)])
 
 
 def _elsewhere(place: Place, within: tuple[str, ...]) -> ValueError:

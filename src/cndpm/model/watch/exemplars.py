@@ -48,22 +48,16 @@ class Exemplars:
             self.n_seen += stop - start
             start = stop
             if self._n_coming >= self._due():
-                self._join()
+                self.join()
                 changed = True
         return changed
-
-    def join(self) -> bool:
-        """Has rows that wait join the others now; returns whether there were any."""
-        waiting = self._n_coming > 0
-        if waiting:
-            self._join()
-        return waiting
 
     def _due(self) -> int:
         """Returns how many rows wait before they join the others."""
         return min(_LONGEST_STEP, max(1, (self.n_seen - self._n_coming) // _STEP))
 
-    def _join(self) -> None:
+    def join(self) -> None:
+        """Has rows that wait join the others now."""
         first = self.n_seen - self._n_coming
         rows = np.concatenate([self.rows, self._waiting()])
         numbers = np.concatenate([self._numbers, np.arange(first, self.n_seen)])
@@ -98,11 +92,15 @@ class Exemplars:
 
 
 def _hashes(numbers: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
-    """Mixes row numbers with a seed to numbers that behave as random ones (splitmix64)."""
+    """Mixes row numbers with a seed to numbers that behave as random ones."""
     with np.errstate(over="ignore"):
         start = np.uint64((seed + 1) * 0xD1342543DE82EF95 % 2**64)  # far apart for seeds that are neighbours
-        z = start + numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        return mixed_bits(start + numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+
+
+def mixed_bits(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mixes the bits of numbers (splitmix64)."""
+    with np.errstate(over="ignore"):
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed: NDArray[np.uint64] = z ^ (z >> np.uint64(31))
-    return mixed
+        return z ^ (z >> np.uint64(31))
