@@ -7,7 +7,7 @@ fault with pass by (:func:`plain_rows`): scikit-learn's validation takes as long
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 from reprlib import repr as shown
@@ -142,25 +142,6 @@ def readable(name: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise TypeError(f"{name} cannot be read as an array of numbers: {type(error).__name__}: {error}") from error
-
-
-def scored_by(measure: Callable[..., Any]) -> Callable[..., float]:
-    """Returns a method `score` by a measure of scikit-learn; targets and weights are read as everywhere else."""
-
-    def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Returns how good answers are: the accuracy of labels, or R2, the share of the targets' variance, of numbers.
-
-        Args:
-            X: (n, n_features), or (n, *input_shape).
-            y: (n,) labels or targets.
-            sample_weight: (n,), how much each sample counts.
-        """
-        said = self.predict(X)
-        with readable("y or sample_weight"):
-            weights = None if sample_weight is None else as_array(sample_weight, "sample_weight")
-            return float(measure(as_array(y, "y"), said, sample_weight=weights))
-
-    return score
 
 
 def admit_magnitude(values: NDArray[Any], name: str) -> None:

@@ -71,7 +71,7 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
             y: Its label.
             w: Its weight: it counts as if it had come so often.
         """
-        self._take(x, *label_values([y]), w)
+        self._take(x, label_values([y])[0], w)
 
     def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:  # type: ignore[override]
         """Returns the probability of every label met so far, features by name; nothing before the first."""
