@@ -7,7 +7,7 @@ fault with pass by (:func:`plain_rows`): scikit-learn's validation takes as long
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 from reprlib import repr as shown
@@ -142,6 +142,18 @@ def readable(name: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise TypeError(f"{name} cannot be read as an array of numbers: {type(error).__name__}: {error}") from error
+
+
+def scored_by(measure: Callable[..., Any]) -> Callable[..., float]:
+    """Returns a method `score` by a measure of scikit-learn; targets and weights are read as everywhere else."""
+
+    def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Returns the accuracy of labels, or R2 of numbers, for rows, targets and weights as :meth:`fit` takes them."""
+        said = self.predict(X)
+        with readable("y or sample_weight"):
+            return float(measure(as_array(y, "y"), said, sample_weight=as_array(sample_weight, "sample_weight")))
+
+    return score
 
 
 def admit_magnitude(values: NDArray[Any], name: str) -> None:

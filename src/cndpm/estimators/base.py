@@ -21,7 +21,6 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from cndpm.devices import resolve_device
-from cndpm.estimators.arrays import as_array, readable
 from cndpm.estimators.explanation import mixture_html
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.journal import Step, consolidate, learning
@@ -388,24 +387,6 @@ class Estimator(Reading):
         if not len(x):
             return
         self._apply(learning(x, y, self.batch_size, verbose=bool(self.verbose)), **attributes)
-
-
-def scored_by(measure: Callable[..., Any]) -> Callable[..., float]:
-    """Returns a method `score` by a measure of scikit-learn; targets and weights are read as everywhere else."""
-
-    def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Returns how good answers are: the accuracy of labels, or R2, the share of the targets' variance, of numbers.
-
-        Args:
-            X: (n, n_features), or (n, *input_shape).
-            y: (n,) labels or targets.
-            sample_weight: (n,), how much each sample counts.
-        """
-        said = self.predict(X)
-        with readable("y or sample_weight"):
-            return float(measure(as_array(y, "y"), said, sample_weight=as_array(sample_weight, "sample_weight")))
-
-    return score
 
 
 def _taken(x: Tensor, y: Any, at: NDArray[np.int64]) -> tuple[Tensor, Any]:

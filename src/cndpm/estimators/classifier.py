@@ -15,8 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted, column_or_1d
 from torch import Tensor
 
-from cndpm.estimators.arrays import as_array, plain_labels, readable
-from cndpm.estimators.base import Estimator, declared, scored_by
+from cndpm.estimators.arrays import as_array, plain_labels, readable, scored_by
+from cndpm.estimators.base import Estimator, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.journal import draw, pruning

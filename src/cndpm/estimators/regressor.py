@@ -14,8 +14,8 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from cndpm.estimators.arrays import admit_magnitude, admit_number, as_array, plain_rows, readable
-from cndpm.estimators.base import Estimator, declared, scored_by
+from cndpm.estimators.arrays import admit_magnitude, admit_number, as_array, plain_rows, readable, scored_by
+from cndpm.estimators.base import Estimator, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.journal import draw, pruning
