@@ -154,7 +154,7 @@ def _with_options(model: Any, name: str, arguments: tuple[Any, ...], random: Ran
 
 
 def _has_length(values: Any) -> bool:
-    return isinstance(values, list | tuple) or (isinstance(values, np.ndarray) and values.ndim > 0)
+    return type(values) in (list, tuple) or (type(values) is np.ndarray and values.ndim > 0)  # others may raise
 
 
 def _construct(model: Any, random: Random) -> None:

@@ -17,7 +17,16 @@ import torch
 
 # ruff: noqa: ARG005 - all makers of one kind take the same arguments
 
-__all__ = ["PARAMETERS", "hostile_rows", "hostile_targets", "hostile_weights", "odd", "proper_rows", "proper_targets"]
+__all__ = [
+    "PARAMETERS",
+    "hostile_rows",
+    "hostile_targets",
+    "hostile_weights",
+    "odd",
+    "proper_rows",
+    "proper_targets",
+    "raising",
+]
 
 _EXTREMES = (3.4e38, -3.4e38, 1e30, 1e19, 1e16, 1e12, 1e-30, 1e-45, -0.0, 5e-324, float("inf"), float("nan"), 2.0**62)
 
@@ -40,6 +49,32 @@ class _Evil:
 
     def __len__(self) -> int:
         raise KeyError("len")
+
+
+_ASKED = (
+    *("__array__", "__len__", "__iter__", "__getitem__", "__float__", "__int__", "__index__", "__bool__", "__repr__"),
+    *("__hash__", "__eq__", "__le__", "__ge__", "__getattr__", "__array_interface__", "__array_struct__"),
+    *("shape", "dtype", "columns", "index", "keys", "items", "values", "__dataframe__"),
+)
+_ERRORS = (KeyError, LookupError, AttributeError, RuntimeError, OverflowError, RecursionError, OSError, StopIteration)
+
+
+def raising(random: Random, base: type = object) -> type:
+    """Returns a type derived from another one that raises where it is asked some things.
+
+    Args:
+        random: Source of all choices.
+        base: The other one.
+    """
+    asked, error = random.sample(_ASKED, random.choice((1, 2, 4, 8))), random.choice(_ERRORS)
+
+    def raises(*_: object, **__: object) -> Any:
+        raise error("asked")
+
+    members = {
+        name: raises if name.startswith("__") or name in ("keys", "items") else property(raises) for name in asked
+    }
+    return type("Raising", (base,), members | ({"__hash__": base.__hash__} if members.keys() == {"__eq__"} else {}))
 
 
 class _Liar:
@@ -102,6 +137,14 @@ def _unsound_sparse(random: Random, rows: np.ndarray) -> Any:
     return made
 
 
+def _masked_sparse(random: Random, rows: np.ndarray) -> Any:
+    """Returns a sparse matrix of which a value is masked, or whose values have a second column."""
+    made = scipy.sparse.csr_matrix(rows).asformat(random.choice(("csr", "csc", "coo")))
+    masked, wide = np.ma.masked_array(made.data, mask=made.data == made.data[:1]), made.data[:, None].repeat(2, 1)
+    made.data = random.choice((masked, wide))
+    return made
+
+
 def _of_another_shape(random: Random, rows: np.ndarray) -> Any:
     """Returns a sparse matrix that claims fewer or more rows, or columns, than it holds."""
     made = scipy.sparse.csr_matrix(rows * (rows > 0)).asformat(random.choice(_SPARSE))
@@ -121,6 +164,7 @@ def hostile_weights(random: Random, n: int) -> Any:
         np.ones(n), [2.0] * n, 3, np.full(n, random.choice(_EXTREMES)), -np.ones(n), np.ones(n + 1), np.ones((n, 2)),
         np.ma.masked_array(np.ones(n), mask=[random.random() < 0.5 for _ in range(n)]), [np.ma.masked] * n,
         scipy.sparse.csr_matrix(np.ones((1, n))), torch.ones(n), pd.Series(np.ones(n)), ["a"] * n, odd(random),
+        raising(random)(), [raising(random, float)(1)] * n,
     ))  # fmt: skip
 
 
@@ -199,6 +243,12 @@ _ROWS: tuple[Callable[[Random, np.ndarray], Any], ...] = (
     lambda r, x: memoryview(np.ascontiguousarray(x)),  # type: ignore[arg-type]
     lambda r, x: (row for row in x),
     lambda r, x: pd.Series(list(x)),
+    _masked_sparse,
+    lambda r, x: raising(r)(),
+    lambda r, x: raising(r, list)(x.tolist()),
+    lambda r, x: [raising(r, list)(row) for row in x.tolist()],
+    lambda r, x: [[raising(r, float)(value) for value in row] for row in x.tolist()],
+    lambda r, x: x.view(raising(r, np.ndarray)),
     lambda r, x: odd(r),
 )
 
@@ -219,6 +269,9 @@ _LABELS: tuple[Any, ...] = (
     object(),
     _tuple_of_depth(40), _tuple_of_depth(100_000), Path("a"), range(3), len,
 )  # fmt: skip
+
+
+_DERIVED = ((tuple, (1, "a")), (str, "a"), (int, 3), (float, 2.5), (float, float("nan")))
 
 
 def _as_objects(values: list[Any]) -> np.ndarray:
@@ -244,6 +297,9 @@ _TARGETS: tuple[Callable[[Random, int], Any], ...] = (
     lambda r, n: np.full(n, r.choice(_EXTREMES)),
     lambda r, n: np.array([r.choice(_EXTREMES) for _ in range(n)]),
     lambda r, n: np.zeros(n, dtype=complex),
+    lambda r, n: raising(r)(),
+    lambda r, n: raising(r, list)([0] * n),
+    lambda r, n: [raising(r, kind)(value) for kind, value in r.choices(_DERIVED, k=n)],
     lambda r, n: np.zeros((n, 1, 1)),
     lambda r, n: np.array(["a", "b"] * n)[:n],
     lambda r, n: np.array(["2020"] * n, dtype="datetime64[Y]"),

@@ -19,6 +19,7 @@ from __future__ import annotations
 import pickle
 import sys
 import warnings
+from collections import UserDict
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -31,7 +32,7 @@ import torch
 from cndpm.river import CNDPMAnomaly, CNDPMClassifier, CNDPMRegressor
 from torture.attempts import Attack, Outcome, main
 from torture.call_worker import fingerprint
-from torture.hostile_inputs import hostile_targets, odd
+from torture.hostile_inputs import hostile_targets, odd, raising
 
 __all__ = ["ATTACK", "attempts", "call", "model_of"]
 
@@ -93,14 +94,22 @@ def _row(random: Random) -> Any:
     row: dict[Any, Any] = dict(_proper(random))
     for _ in range(random.choice((0, 1, 2))):
         row[random.choice(("a", "b", "new", 3, None, ("x", 1)))] = random.choice(_VALUES)
-    return random.choice((row, row, row, row, {}, _Unreadable(row), list(row), pd.Series(row), odd(random)))
+    others = (
+        _Unreadable(row),
+        raising(random, UserDict)(row),
+        raising(random)(),
+        list(row),
+        pd.Series(row),
+        odd(random),
+    )
+    return random.choice((row, row, row, row, {}, *others))
 
 
 def _table(random: Random) -> Any:
     table = pd.DataFrame([_proper(random) for _ in range(random.choice((0, 1, 4)))])
     if len(table) and random.random() < 0.5:
         table["b"] = [random.choice(_VALUES[:15]) for _ in range(len(table))]
-    return random.choice((table, table, table, table.to_numpy(), _row(random)))
+    return random.choice((table, table, table, table.to_numpy(), raising(random)(), _row(random)))
 
 
 def _act(model: Any, ask: str, random: Random) -> tuple[bool, Any]:
@@ -115,8 +124,9 @@ def _act(model: Any, ask: str, random: Random) -> tuple[bool, Any]:
         n = len(table) if isinstance(table, pd.DataFrame) else 2
         model.learn_many(table, *((hostile_targets(random, n),) if needs_y else ()))
         return False, None
-    target = random.choice((0, 1.5, random.choice(_VALUES), odd(random)))
-    weight = {"w": random.choice((0, 0.5, 3, 1e4, 1e300, 5e-324, *_VALUES))} if random.random() < 0.2 else {}
+    target = random.choice((0, 1.5, random.choice(_VALUES), odd(random), raising(random)(), raising(random, float)(1)))
+    weights = (0, 0.5, 3, 1e4, 1e300, 5e-324, raising(random, float)(1), *_VALUES)
+    weight = {"w": random.choice(weights)} if random.random() < 0.2 else {}
     model.learn_one(_row(random), *((target,) if needs_y else ()), **(weight if needs_y else {}))
     return False, None
 

@@ -50,7 +50,8 @@ def outcome(folder: str | Path) -> str:
     tree = detach_tensors(read_checkpoint(folder)["learner"], tensors)
     bits = {name: tensor.reshape(-1).clone().view(torch.uint8).tolist() for name, tensor in tensors.items()}
     rows = [_timeless(row) for row in record.rows if row["event"] != "resume"]
-    return json.dumps([record.status, record.problems, _timeless(record.summary or {}), rows, tree, bits])
+    told = [record.status, record.problems, _timeless(record.summary or {}), rows, tree, bits]
+    return json.dumps(told, sort_keys=True)  # as checksums, which do not depend on the order of names
 
 
 def _timeless(row: dict[str, Any]) -> dict[str, Any]:

@@ -105,9 +105,19 @@ def _resize(tensor: Tensor, rng: Random) -> Tensor:
     return repeated.narrow(side, 0, min(n, repeated.shape[side]))
 
 
+def _wrap(tensor: Tensor, rng: Random) -> Tensor:
+    """Makes three whole numbers so large that their sum is what it was, in 64 bits."""
+    changed = tensor.clone()
+    if changed.dtype is torch.int64 and changed.numel() >= 3:
+        half = (1 << 63) - 1000
+        changed.view(-1)[rng.sample(range(changed.numel()), 3)] += torch.tensor([half, half, 2000])
+    return changed
+
+
 _TENSOR_CHANGES: dict[str, Callable[[Tensor, Random], Tensor]] = {
     "cast": lambda tensor, rng: tensor.to(rng.choice(_TYPES)),
     "value": _set_value,
+    "wrapped": _wrap,
     "resized": _resize,
     "transposed": lambda tensor, _: tensor.T if tensor.dim() == 2 else tensor.flatten(),
     "emptied": lambda tensor, _: tensor[:0] if tensor.dim() else tensor.reshape(1)[:0],

@@ -25,6 +25,16 @@ class Offered:
         return self.values
 
 
+class Raising:
+    """Raises when it is asked for an array, or how long it is."""
+
+    def __array__(self, *_, **__):
+        raise KeyError("array")
+
+    def __len__(self):
+        raise KeyError("len")
+
+
 @pytest.mark.parametrize("value", [3e38, -3e38, 1e16, 2e15])
 def test_values_that_are_too_large_are_refused_with_their_place_and_set_aside_in_rows(value):
     rows = RNG.normal(size=(20, 4))
@@ -80,6 +90,32 @@ def test_masked_values_are_refused_and_masks_of_nothing_are_not():
     rows[1, 1] = np.ma.masked
     with pytest.raises(ValueError, match="X has 1 masked values"):
         as_array(rows, "X")
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo", "lil", "dok", "dia"])
+def test_masked_values_of_sparse_matrices_are_refused(kind):
+    made = sparse.csr_matrix(np.eye(3)).asformat(kind)
+    if kind == "lil":
+        made.data[1] = [np.ma.masked]
+    elif kind == "dok":
+        made._dict[1, 1] = np.ma.masked
+    else:
+        made.data = np.ma.masked_array(made.data, mask=made.data == 0)
+        made.data.flat[0] = np.ma.masked
+    with pytest.raises(ValueError, match="X has 1 masked values"):
+        as_array(made, "X")
+
+
+@pytest.mark.parametrize("kind", [CNDPMClassifier, CNDPMRegressor])
+def test_masked_targets_and_weights_are_refused_by_scores_too(kind):
+    X, y = RNG.normal(size=(30, 3)), np.arange(30) % 2
+    model, masked = kind(memory_size=10, random_state=0).fit(X, y), np.ma.masked_array(np.ones(30), mask=y == 0)
+    for given in ((X, masked), (X, y, masked)):
+        with pytest.raises(ValueError, match="15 masked values"):
+            model.score(*given)
+    with pytest.raises(TypeError, match="cannot be read"):
+        model.score(X, Raising())
+    assert model.score(X, y, np.ones(30)) == model.score(X, y)
 
 
 def test_what_only_looks_like_an_array_is_a_type_error():
@@ -173,7 +209,16 @@ def sparse_matrices():
     short._shape = (3, 4)  # compiled code would write six rows where there is room for three
     long = sparse.random(6, 4, density=0.5, random_state=0, format="lil")
     long.rows, long.data = long.rows[:3], long.data[:3]
-    return made | {"coo": coo, "lil": lil, "short lil": short, "long lil": long, "dia": dia}
+    flat = sparse.random(6, 4, density=0.5, random_state=0, format="csr")
+    flat.data = np.repeat(flat.data[:, None], 2, axis=1)  # compiled code would take the first half for all
+    return made | {
+        "values in two columns": flat,
+        "coo": coo,
+        "lil": lil,
+        "short lil": short,
+        "long lil": long,
+        "dia": dia,
+    }
 
 
 @pytest.mark.parametrize("what", sparse_matrices())

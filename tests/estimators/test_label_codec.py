@@ -51,6 +51,22 @@ def test_numpy_scalars_and_python_values_are_one_label():
     assert codec.encode([1, 3], learn=False).tolist() == [1, 0]
 
 
+def _raises(*_, **__):
+    raise KeyError("asked")
+
+
+ASKED = ("__hash__", "__eq__", "__array__", "__iter__", "__float__", "__int__", "__index__", "__repr__", "bit_length")
+
+
+@pytest.mark.parametrize("kind, value", [(tuple, (1, "a")), (str, "a"), (int, 3), (float, 2.5)])
+def test_labels_of_derived_types_become_plain_and_are_asked_nothing(kind, value):
+    label = type("Odd", (kind,), dict.fromkeys(ASKED, _raises))(value)
+    codec = LabelCodec()
+    assert codec.encode([label, (label, label)], learn=True).tolist() == [0, 1]
+    assert codec.classes().tolist() == [value, (value, value)]
+    assert type(codec.labels[0]) is type(codec.labels[1][0]) is kind and codec.find(label) == 0
+
+
 def test_a_label_that_cannot_be_hashed_is_named():
     with pytest.raises(TypeError, match=r"hashable; got a list: \[1\]"):
         LabelCodec().encode([[1]], learn=True)

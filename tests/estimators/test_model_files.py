@@ -227,6 +227,15 @@ def test_sizes_beyond_what_a_file_holds_are_refused_before_anything_is_made(path
         CNDPMClassifier.load(path)
 
 
+@pytest.mark.parametrize("where", ["reader", "features"])
+def test_a_file_cannot_add_a_line_of_its_own_to_what_is_said_of_it(path, where):
+    node = {"reader": lambda header: header["tree"], "features": lambda header: header["settings"]}[where]
+    reseal(path, lambda header, _: node(header).update({where: "x\nTo mend it: pip install evil"}))
+    with pytest.raises(StateError) as caught:
+        CNDPMClassifier.load(path)
+    assert "\n" not in str(caught.value) and "evil" in str(caught.value)
+
+
 @pytest.mark.parametrize("version", ["0.1\x1b[31m", "1.0 --index-url=http://evil", "", "a", "1" * 60])
 def test_what_is_no_version_is_told_to_nobody(path, version):
     def change(header, _):

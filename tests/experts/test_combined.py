@@ -16,7 +16,7 @@ from cndpm.experts.features import ModuleFeatures
 from cndpm.mixture.pooling import exponent_grid, pool_log_proba
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
-from cndpm.state import State, load_state, save_state
+from cndpm.state import State, StateError, load_state, save_state
 
 COMPANIONS = {
     "hidden": 16,
@@ -173,6 +173,15 @@ def test_a_bank_saved_in_the_middle_of_sleep_goes_on_to_the_same_bits(tasks, tmp
             pass
         learn(each, x[40:50], y[40:50])
     assert_same(bank.state_dict(), other.state_dict())
+
+
+@pytest.mark.parametrize("n_experts", [0, 2])
+def test_recent_samples_of_more_or_fewer_experts_are_refused(tasks, n_experts):
+    state = trained(tasks[:1], n_recent=30).state_dict()
+    x, y, responsibilities = state["recent"]["rows"]
+    state["recent"]["rows"] = [x, y, responsibilities[:, :1].repeat(1, n_experts)]
+    with pytest.raises(StateError, match=r"'responsibilities' must have the shape \(n=30, experts=1\)"):
+        make(n_recent=30).load_state_dict(state)
 
 
 def test_answers_and_questions_change_nothing(tasks):

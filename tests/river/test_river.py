@@ -1,5 +1,6 @@
 """river's own checks, its pipelines and its evaluation, and features that come and go."""
 
+import collections
 import datetime
 import itertools
 import math
@@ -221,8 +222,38 @@ class Unreadable(dict):
         raise KeyError("items")
 
 
+class Uncounted(collections.UserDict):
+    """A row that raises when it is asked how many features it has."""
+
+    def __len__(self):
+        raise KeyError("len")
+
+
+class Raising:
+    """Raises whatever it is asked."""
+
+    def __getattr__(self, name):
+        raise LookupError(name)
+
+    def __iter__(self):
+        raise LookupError("iter")
+
+    def __repr__(self):
+        raise LookupError("repr")
+
+
+class RaisingNumber(float):
+    """A number that raises when it is compared."""
+
+    def __le__(self, other):
+        raise LookupError("le")
+
+    def __ge__(self, other):
+        raise LookupError("ge")
+
+
 @pytest.mark.parametrize("model", [CNDPMClassifier, CNDPMRegressor, CNDPMAnomaly])
-@pytest.mark.parametrize("row", [[1.0], "ab", None, 3, {"a": 10**400}, Unreadable(a=1.0)])
+@pytest.mark.parametrize("row", [[1.0], "ab", None, 3, {"a": 10**400}, Unreadable(a=1.0), {"a": Raising()}])
 def test_rows_that_are_no_features_are_refused_and_change_nothing(model, row):
     made, y = model(), () if model is CNDPMAnomaly else (1,)
     with pytest.raises((TypeError, ValueError)):
@@ -243,6 +274,31 @@ def test_targets_and_tables_that_cannot_be_read_are_refused():
         with pytest.raises((TypeError, ValueError)):
             model.learn_many(X, y)
     assert (model.n_waiting, model._has_learned) == (0, False)
+
+
+@pytest.mark.parametrize("model", [CNDPMClassifier, CNDPMRegressor, CNDPMAnomaly])
+def test_objects_that_raise_what_they_like_are_refused_wherever_they_stand(model):
+    made, table = model(), pd.DataFrame({"a": [1.0, 2.0]})
+    y = () if model is CNDPMAnomaly else (1,)
+    calls = [lambda: made.learn_one(Uncounted(a=1.0), *y), lambda: made.learn_many(Raising(), *y)]
+    if y:
+        many = {CNDPMClassifier: "predict_proba_many", CNDPMRegressor: "predict_many"}[model]
+        calls += [lambda: made.learn_one({"a": 1.0}, Raising()), lambda: made.learn_many(table, Raising())]
+        calls += [lambda: made.learn_one({"a": 1.0}, 1, w=RaisingNumber(1)), lambda: getattr(made, many)(Raising())]
+    for call in calls:
+        with pytest.raises(TypeError):
+            call()
+    made.learn_one({"a": 1.0}, *y)
+    with pytest.raises(TypeError, match="x cannot be read"):
+        made.learn_one({"a": 1.0, Raising(): 1e300}, *y)
+    assert list(made._columns.places) == [("a", None)]
+
+
+def test_a_label_of_a_derived_type_waits_as_what_it_equals():
+    model, own = CNDPMClassifier(batch_size=5, surprise=math.inf), type("Own", (str,), {})
+    for label in ("a", own("a"), own("a")):
+        model.learn_one({"a": 1.0}, label)
+    assert [type(row.y) for row in model._waiting] == [str, str]
 
 
 def test_wrong_weights_targets_and_questions_are_told_in_words():

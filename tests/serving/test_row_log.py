@@ -1,9 +1,20 @@
+import json
+import zlib
 from base64 import b64encode
 
 import numpy as np
 import pytest
 
-from cndpm.serving.row_log import Acknowledgement, LogError, Record, RowLog, WrittenLog, rows_digest, witness_of
+from cndpm.serving.row_log import (
+    Acknowledgement,
+    LogError,
+    Record,
+    RowLog,
+    WrittenLog,
+    _linked,
+    rows_digest,
+    witness_of,
+)
 from cndpm.storage import Appended
 
 
@@ -107,6 +118,21 @@ def test_a_record_that_says_nonsense_is_refused_though_its_hash_is_right(tmp_pat
     made._write({**rows, "requests": one.requests, **wrong})
     with pytest.raises(LogError, match=r"line 2 of .* is no record"):
         list(WrittenLog(tmp_path / "log"))
+
+
+@pytest.mark.parametrize("wrong", [{"first": float("inf")}, {"first": "x"}, {"known": [[[], 0, 0]]}, {"known": 3}])
+def test_a_head_that_says_nonsense_is_refused_though_its_hash_is_right(tmp_path, wrong):
+    text = json.dumps({"first": 0, "before": "", "model": "", "known": [], **wrong}).encode()
+    (tmp_path / "log").write_bytes(b"%s %s\n" % (_linked("", text).encode(), text))
+    with pytest.raises(LogError, match=r"line 1 of .* is no head of a log"):
+        WrittenLog(tmp_path / "log")
+
+
+@pytest.mark.parametrize("said", [b"x y", b"-1 00", b"9" * 5000 + b" 00", b"3.5 00", b""])
+def test_a_witness_that_says_nonsense_does_no_harm_though_its_checksum_is_right(log, said):
+    with witness_of(log).open("ab") as file:
+        file.write(b"%s %08x\n" % (said, zlib.crc32(said)))
+    assert [one.number for one in WrittenLog(log)] == [7, 8, 9]
 
 
 def test_requests_are_found_in_their_record():

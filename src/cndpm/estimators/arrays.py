@@ -7,7 +7,7 @@ fault with pass by (:func:`plain_rows`): scikit-learn's validation takes as long
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 from reprlib import repr as shown
@@ -95,9 +95,10 @@ def _sound(X: Any, name: str) -> Any:
     if len(X.shape) != 2:
         raise ValueError(f"{name} is a sparse array of shape {X.shape}; rows (n, n_features) were expected")
     n_rows, n_columns = X.shape
+    _unmasked(X.data if hasattr(X, "data") else list(X.values()), name)
     if X.format in ("csr", "csc"):
         sides = (n_rows, n_columns) if X.format == "csr" else (n_columns, n_rows)
-        if not _fit(X.data, X.indices, X.indptr, *sides):
+        if np.ndim(X.data) != 1 or not _fit(X.data, X.indices, X.indptr, *sides):
             raise _unsound(name)
         return X if X.format == "csr" else X.tocsr()
     if X.format == "bsr":
@@ -141,6 +142,18 @@ def readable(name: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise TypeError(f"{name} cannot be read as an array of numbers: {type(error).__name__}: {error}") from error
+
+
+def scored_by(measure: Callable[..., Any]) -> Callable[..., float]:
+    """Returns a method `score` by a measure of scikit-learn; targets and weights are read as everywhere else."""
+
+    def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Returns the accuracy of labels, or R2 of numbers, for rows, targets and weights as :meth:`fit` takes them."""
+        said = self.predict(X)
+        with readable("y or sample_weight"):
+            return float(measure(as_array(y, "y"), said, sample_weight=as_array(sample_weight, "sample_weight")))
+
+    return score
 
 
 def admit_magnitude(values: NDArray[Any], name: str) -> None:

@@ -10,11 +10,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted, column_or_1d
 from torch import Tensor
 
-from cndpm.estimators.arrays import as_array, plain_labels, readable
+from cndpm.estimators.arrays import as_array, plain_labels, readable, scored_by
 from cndpm.estimators.base import Estimator, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
@@ -51,6 +52,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     _kind = "CNDPMClassifier"
     _target = "classes"
+    score = scored_by(accuracy_score)
 
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
 

@@ -112,10 +112,10 @@ def _plain(label: Any) -> Any:
     while pieces:
         piece, depth = pieces.pop()
         if isinstance(piece, tuple) and depth < _MAX_DEPTH:
-            pieces += [(inner, depth + 1) for inner in piece]
+            pieces += [(inner, depth + 1) for inner in tuple.__iter__(piece)]
         else:
             _check(piece, label)
-    return label if isinstance(label, tuple) else _exact(label)
+    return _exact(label)
 
 
 def _check(piece: Any, label: Any) -> None:
@@ -128,18 +128,20 @@ def _check(piece: Any, label: Any) -> None:
             f"{type(piece).__name__}{_shown(label)}. Use its name or number instead."
         )
     if isinstance(piece, float) and not math.isfinite(piece):
-        raise ValueError(f"labels must not be NaN or infinite; got {piece!r}")
-    if isinstance(piece, int) and piece.bit_length() > _MAX_BITS:
-        raise ValueError(f"whole numbers that are labels have at most {_MAX_BITS} bits; got {piece.bit_length()} bits")
+        raise ValueError(f"labels must not be NaN or infinite; got {_exact(piece)!r}")
+    if isinstance(piece, int) and (n_bits := int.bit_length(piece)) > _MAX_BITS:
+        raise ValueError(f"whole numbers that are labels have at most {_MAX_BITS} bits; got {n_bits} bits")
 
 
 def _exact(label: Any) -> Any:
-    """Returns numbers and strings of derived types, such as members of an IntEnum, as what they are equal to."""
+    """Returns values of derived types, such as members of an IntEnum, as what they are equal to, none of them asked."""
     if label is None or type(label) in (bool, int, float, str):
         return label
+    if isinstance(label, tuple):
+        return tuple(map(_exact, tuple.__iter__(label)))
     if isinstance(label, str):
         return str.__str__(label)
-    return int(label) if isinstance(label, int) else float(label)
+    return int.__int__(label) if isinstance(label, int) else float.__float__(label)
 
 
 def _shown(label: Any) -> str:

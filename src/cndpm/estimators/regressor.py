@@ -10,9 +10,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from torch import Tensor
 
-from cndpm.estimators.arrays import admit_magnitude, admit_number, as_array, plain_rows, readable
+from cndpm.estimators.arrays import admit_magnitude, admit_number, as_array, plain_rows, readable, scored_by
 from cndpm.estimators.base import Estimator, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
@@ -41,6 +42,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
 
     _kind = "CNDPMRegressor"
     _target = "values"
+    score = scored_by(r2_score)
 
     @changes
     def partial_fit(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor, sample_weight: ArrayLike | None = None) -> Self:

@@ -184,7 +184,11 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
             check_same_form(state.pop("learner"), estimator.learner_.state_dict())
             estimator._rehearse()
         except Exception as error:
-            reason = str(error) if isinstance(error, StateError) else f"{type(error).__name__}: {str(error)[:300]}"
+            reason = (
+                str(error)
+                if isinstance(error, StateError)
+                else f"{type(error).__name__}: {' '.join(str(error)[:300].split())}"
+            )
             by = file.package if file.package != __version__ else None
             remedy = f". It was written by cndpm {by}; install cndpm=={by} to load it" if by is not None else ""
             raise StateError(

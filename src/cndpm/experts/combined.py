@@ -159,7 +159,8 @@ class CombinedBank(CompositeBank):
         self.gaussians.load_state_dict(state["gaussians"])
         self.networks.load_state_dict(state["networks"])
         if self.recent is not None:
-            self.recent.load_state_dict(state["recent"], n_classes=self.networks.n_classes)
+            n_experts = len(self.networks.counts) + (self.networks.train(0) < 1)
+            self.recent.load_state_dict(state["recent"], n_classes=self.networks.n_classes, experts=n_experts)
         if self.jitter is not None:
             self.jitter.load_state_dict(state["jitter"])
         expect(state, {"evidence": tensor(len(self.networks.counts), *self._evidence.shape[1:])})

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from cndpm.estimators import CNDPMDensity as Estimator
 from cndpm.river.columns import Floats
-from cndpm.river.mixture import Mixture, admit_table
+from cndpm.river.mixture import Mixture
 
 try:
     from river.base import AnomalyDetector
@@ -45,8 +45,7 @@ class CNDPMAnomaly(Mixture, AnomalyDetector):  # type: ignore[misc]
 
     def learn_many(self, X: Any) -> None:
         """Learns the rows of a pandas table, (n, d), one after the other; the last ones may wait."""
-        admit_table(X)
-        self._take_many(X, [None] * len(X))
+        self._take_many(X)
 
     def score_one(self, x: Mapping[Any, Any]) -> float:
         """Returns a score between 0 and 1, features by name; 0 before anything was learned."""

@@ -9,7 +9,8 @@ import numpy as np
 from torch import Tensor
 
 from cndpm.estimators import CNDPMClassifier as Estimator
-from cndpm.estimators.label_codec import LabelCodec
+from cndpm.estimators.arrays import readable
+from cndpm.estimators.label_codec import LabelCodec, label_values
 from cndpm.estimators.weights import log_class_weights
 from cndpm.river.columns import Floats
 from cndpm.river.mixture import Mixture, admit_table, records_of
@@ -70,7 +71,7 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
             y: Its label.
             w: Its weight: it counts as if it had come so often.
         """
-        self._take(x, y, w)
+        self._take(x, label_values([y])[0], w)
 
     def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:  # type: ignore[override]
         """Returns the probability of every label met so far, features by name; nothing before the first."""
@@ -119,7 +120,9 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
             X: A pandas table, (n, d), whose columns are the features.
             y: Labels, (n,), a pandas series.
         """
-        self._take_many(X, list(y))
+        with readable("y"):
+            labels = label_values(list(y))
+        self._take_many(X, labels)
 
     def predict_proba_many(self, X: Any) -> Any:
         """Returns a pandas table of probabilities, one column for each label, (n, n_labels)."""

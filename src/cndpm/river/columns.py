@@ -72,16 +72,17 @@ class Columns:
             ValueError: It is the first row, and has no features.
             TypeError: A feature is neither a number nor a word.
         """
-        cells = _cells(x)
-        if not self.places and not len(x):
-            raise ValueError("the first row that is learned has no features; give it those that are known")
-        room = max(_MOST - len(self), 0)
-        new = [(column, number) for column, number in cells if column not in self.places][:room]
-        known = [(self.places[column], number) for column, number in cells if column in self.places]
-        no_flags = {place for place, number in known if self.flags[place] and number not in self.flags[place]}
-        if not new and not no_flags and self.places:
-            return self
-        return self._grown(self._sorted(x) if not self.places else new, no_flags)
+        with readable("x"):
+            cells = _cells(x)
+            if not self.places and not len(x):
+                raise ValueError("the first row that is learned has no features; give it those that are known")
+            room = max(_MOST - len(self), 0)
+            new = [(column, number) for column, number in cells if column not in self.places][:room]
+            known = [(self.places[column], number) for column, number in cells if column in self.places]
+            no_flags = {place for place, number in known if self.flags[place] and number not in self.flags[place]}
+            if not new and not no_flags and self.places:
+                return self
+            return self._grown(self._sorted(x) if not self.places else new, no_flags)
 
     def row(self, x: Mapping[Any, Any]) -> Rows:
         """Returns features as a row, (1, d); those without a column are left out.
@@ -91,14 +92,14 @@ class Columns:
             ValueError: A number is infinite, or too large for 32 bits.
         """
         row = self._blank.copy()
-        for column, number in _cells(x):
-            place = self.places.get(column)
-            if place is not None:
-                if abs(number) > _LARGEST:  # in a column that waits to be used it would be met too late
-                    raise ValueError(
-                        f"features are not infinite, nor too large for 32 bits; {column.name!r} is {number!r}"
-                    )
-                row[0, place] = number
+        with readable("x"):
+            for column, number in _cells(x):
+                place = self.places.get(column)
+                if place is not None:
+                    if abs(number) > _LARGEST:  # in a column that waits to be used it would be met too late
+                        said = f"{column.name!r} is {number!r}"
+                        raise ValueError(f"features are not infinite, nor too large for 32 bits; {said}")
+                    row[0, place] = number
         return row
 
     def widened(self, row: Rows) -> Rows:
@@ -107,9 +108,8 @@ class Columns:
 
     def _sorted(self, x: Mapping[Any, Any]) -> list[tuple[Column, float]]:
         """Returns the columns of a first row: what is missing has one too, and the order of names has no meaning."""
-        with readable("x"):
-            names = sorted(x, key=lambda name: (type(name).__name__, name))[:_MOST]
-            return [_cell(name, x[name]) or (Column(name), np.nan) for name in names]
+        names = sorted(x, key=lambda name: (type(name).__name__, name))[:_MOST]
+        return [_cell(name, x[name]) or (Column(name), np.nan) for name in names]
 
     def _grown(self, new: list[tuple[Column, float]], no_flags: set[int]) -> Columns:
         """Returns these columns and more, of which some are no flags any longer."""
@@ -128,8 +128,7 @@ def _cells(x: Mapping[Any, Any]) -> list[tuple[Column, float]]:
     """Returns the columns that a row has a value for, with their numbers."""
     if type(x) is not dict and not isinstance(x, Mapping):
         raise TypeError(f"a row is a dictionary of features by name; got a {type(x).__name__}")
-    with readable("x"):
-        return [cell for name, value in x.items() if (cell := _cell(name, value)) is not None]
+    return [cell for name, value in x.items() if (cell := _cell(name, value)) is not None]
 
 
 def _cell(name: Hashable, value: Any) -> tuple[Column, float] | None:

@@ -169,8 +169,10 @@ class Mixture:
             y: Its target, as the estimator takes it; None where there are none.
             weight: How often it counts.
         """
-        if not isinstance(weight, int | float | np.number) or not 0 <= weight <= HEAVIEST:
-            raise ValueError(f"w is how often a row counts, from 0 to {HEAVIEST}; got {weight!r}")
+        with readable("w"):
+            if not isinstance(weight, int | float | np.number) or not 0 <= weight <= HEAVIEST:
+                raise ValueError(f"w is how often a row counts, from 0 to {HEAVIEST}; got {weight!r}")
+            weight = float(weight)
         before, self._has_drifted = self._columns, False
         try:
             self._columns = before.with_those_of(x)
@@ -194,16 +196,17 @@ class Mixture:
         else:
             self._waiting, self._surprised, self._asked = [*self._waiting, row], surprised, None
 
-    def _take_many(self, X: Any, targets: list[Any]) -> None:
+    def _take_many(self, X: Any, targets: list[Any] | None = None) -> None:
         """Takes the rows of a table (n, d) with named columns, one after the other; a refused one changes nothing.
 
         Args:
             X: A pandas table.
-            targets: Of its rows; None each where there are none.
+            targets: Of its rows; None where there are none.
         """
         before, self._has_drifted = self._columns, False
         try:
             records = records_of(X)
+            targets = [None] * len(records) if targets is None else targets
             if len(records) != len(targets):
                 raise ValueError(f"X and y must have as many rows; got {len(records)} and {len(targets)}")
             for x in records:
@@ -321,8 +324,9 @@ def _is_plain(row: Rows) -> bool:
 
 def admit_table(X: Any) -> None:
     """Refuses what is no table."""
-    if not (hasattr(X, "columns") and hasattr(X, "index")):
-        raise TypeError(f"X is a pandas table whose columns are the features; got a {type(X).__name__}")
+    with readable("X"):
+        if not (hasattr(X, "columns") and hasattr(X, "index")):
+            raise TypeError(f"X is a pandas table whose columns are the features; got a {type(X).__name__}")
 
 
 def records_of(X: Any) -> list[Mapping[Any, Any]]:

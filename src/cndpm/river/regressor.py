@@ -106,7 +106,7 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
 
 
 def _number(y: Any) -> float:
-    if isinstance(y, str) or not hasattr(y, "__float__"):
-        raise TypeError(f"y is a number; got {reprlib.repr(y)}, a {type(y).__name__}")
     with readable("y"):
+        if isinstance(y, str) or not hasattr(y, "__float__"):
+            raise TypeError(f"y is a number; got {reprlib.repr(y)}, a {type(y).__name__}")
         return float(y)

@@ -129,7 +129,7 @@ class WrittenLog:
             self.before: str = "" if head is None else head["before"]
             self.model: str | None = None if head is None else head.get("model")
             self.known = {} if head is None else {name: Acknowledgement(*place) for name, *place in head["known"]}
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise self._damage("is no head of a log") from None
 
     def __iter__(self) -> Iterator[Record]:
@@ -183,9 +183,9 @@ def _last_seen(path: Path) -> tuple[int, str] | None:
     """Returns number and hash of the last record that a witness saw; lines that are damaged are left out."""
     for line in reversed(path.read_bytes().splitlines() if path.is_file() else []):
         seen, _, checksum = line.rpartition(b" ")
-        if checksum == b"%08x" % zlib.crc32(seen):
-            number, _, link = seen.partition(b" ")
-            return int(number), link.decode()
+        number, _, link = seen.partition(b" ")
+        if checksum == b"%08x" % zlib.crc32(seen) and number.isdigit() and len(number) <= _N_DIGITS:
+            return int(number), link.decode("latin-1")
     return None
 
 

@@ -49,7 +49,10 @@ _NAMES = {dtype: name for name, dtype in _TYPES.items()}
 
 
 class StateError(CNDPMError, ValueError):
-    """Says why a file, or what it holds, is not a state that this version can load."""
+    """Says why a file, or what it holds, is not a state that this version can load, on one line whatever it holds."""
+
+    def __str__(self) -> str:
+        return super().__str__().replace("\n", "\\n")
 
 
 @dataclass(frozen=True)

@@ -79,11 +79,11 @@ class RecentSamples:
         rows = (self._x, self._y, self._responsibilities)
         return {"rows": [part[: self._size].clone() for part in rows], "next": self._next}
 
-    def load_state_dict(self, state: State, *, n_classes: int | None = None) -> None:
+    def load_state_dict(self, state: State, *, n_classes: int | None = None, **sizes: int) -> None:
         expect(state, {"next": whole(0, self.capacity)})
         x, y, responsibilities = state["rows"]
         forms = {"y": integers("n", low=0, below=n_classes), "responsibilities": tensor("n", "experts")}
-        sizes = expect({"y": y, "responsibilities": responsibilities}, forms)
+        sizes = expect({"y": y, "responsibilities": responsibilities}, forms, **sizes if len(y) else {})
         expect({"x": x}, {"x": tensor("n", *x.shape[1:], dtype=torch.float32)}, n=sizes["n"])
         if sizes["n"] > self.capacity:
             raise StateError(f"at most {self.capacity} samples were expected; got {sizes['n']}")
