@@ -101,4 +101,5 @@ def _import(module: str, name: str) -> Any:
 
 
 def _public_names(found: Any) -> list[str]:
-    return [name for name in vars(found) if not name.startswith("_")]
+    """Returns what may be meant: classes and functions, of which modules import others too."""
+    return [name for name, one in vars(found).items() if callable(one) and not name.startswith("_")]
