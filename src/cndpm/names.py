@@ -71,7 +71,8 @@ def load_object(name: str, base: type | None = None) -> Any:
     found: Any = _import(module_name, name)
     for part in path.split("."):
         if not hasattr(found, part):
-            raise UnknownNameError(f"object in {module_name} called", path, _public_names(found))
+            meant = [one for one, value in vars(found).items() if callable(value) and not one.startswith("_")]
+            raise UnknownNameError(f"object in {module_name} called", path, meant)
         found = getattr(found, part)
     if base is not None and not (isinstance(found, type) and issubclass(found, base)):
         kind = f"the class {found.__qualname__}" if isinstance(found, type) else f"an object of {type(found)}"
@@ -98,8 +99,3 @@ def _import(module: str, name: str) -> Any:
             f"{name!r} was asked for, but the module {module} cannot be imported: {error}. "
             "Install its package, or name its folder in PYTHONPATH."
         ) from error
-
-
-def _public_names(found: Any) -> list[str]:
-    """Returns what may be meant: classes and functions, of which modules import others too."""
-    return [name for name, one in vars(found).items() if callable(one) and not name.startswith("_")]
