@@ -314,7 +314,7 @@ class _Run:
             **values,
             **self.seconds,
             **asdict(self.learner.footprint()),
-            **{name: n for name, n in self.learner.describe().items() if name == "n_in_memory"},
+            **({} if self.learner.experts is None else {"n_in_memory": self.learner.describe().get("n_in_memory")}),
         )
         self.monitor.evaluated(row)
 
