@@ -37,6 +37,8 @@ def test_a_module_that_cannot_be_imported_is_named_with_the_reason_and_the_remed
 def test_a_missing_object_is_answered_with_the_nearest(module):
     with pytest.raises(UnknownNameError, match=r"in mine called 'Oter'\. Did you mean Outer"):
         load_object("mine:Oter")
+    with pytest.raises(UnknownNameError, match=r"Known: Outer\."):  # what a module imports or holds is not meant
+        load_object("mine:Nothing")
 
 
 @pytest.mark.parametrize(("name", "kind"), [("mine:Outer.Inner", "the class Outer.Inner"), ("mine:value", "int")])

@@ -72,8 +72,8 @@ def load_object(name: str, base: type | None = None) -> Any:
     found: Any = _import(module_name, name)
     for part in path.split("."):
         if not hasattr(found, part):
-            public = [name for name in vars(found) if not name.startswith("_")]
-            raise UnknownNameError(f"object in {module_name} called", path, public)
+            meant = [one for one, value in vars(found).items() if callable(value) and not one.startswith("_")]
+            raise UnknownNameError(f"object in {module_name} called", path, meant)
         found = getattr(found, part)
     if base is not None and not (isinstance(found, type) and issubclass(found, base)):
         kind = f"the class {found.__qualname__}" if isinstance(found, type) else f"an object of {type(found)}"

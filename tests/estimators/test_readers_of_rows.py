@@ -205,7 +205,27 @@ def test_a_label_that_is_missing_in_a_column_is_told_and_one_of_a_list_is_a_labe
     for column in (pd.Series(y, dtype=object), np.array(y, dtype=object)):
         with pytest.raises(ValueError, match=r"y\[2\] is None\. Leave out rows without a label"):
             model.fit(X, column)
+    for column in (pd.array(y, dtype="string"), pd.Series([1, 2, None, 2] * 10, dtype="Int64")):
+        with pytest.raises(ValueError, match=r"y\[2\] is <NA>\. Leave out rows without a label"):
+            model.fit(X, column)
     assert set(model.fit(X, y).classes_) == {"a", "b", None}
+
+
+@pytest.mark.parametrize(("kind", "labels"), [("boolean", [False, True]), ("Int64", [3, 5]), ("string", ["a", "b"])])
+def test_labels_of_a_nullable_column_stay_what_they_are(kind, labels):
+    X, y = np.arange(40.0)[:, None], pd.Series(labels * 20, dtype=kind)
+    for model in (CNDPMClassifier(random_state=0).fit(X, y), CNDPMClassifier(random_state=0).partial_fit(X, y.array)):
+        assert [*map(type, model.classes_.tolist())] == [*map(type, labels)] and model.classes_.tolist() == labels
+        assert 0 <= model.score(X, y) <= 1
+
+
+def test_one_row_that_is_no_table_is_refused_with_the_way_to_make_it_one():
+    table = pd.DataFrame({"kind": pd.Categorical(["red", "blue"] * 20), "size": np.linspace(0, 1, 40)})
+    model = CNDPMClassifier(memory_size=20, random_state=0).fit(table, [0, 1] * 20)
+    assert model.predict(table[:1]) == model.predict(table.iloc[0].to_frame().T) == model.predict(table)[:1]
+    for row, told in ((table.iloc[0], "a DataFrame containing a single row"), (["red", 0.0], "Expected 2D array")):
+        with pytest.raises(ValueError, match=told):
+            model.predict(row)
 
 
 def test_codes_in_the_place_of_categories_are_warned_of():

@@ -1,8 +1,13 @@
 """Prequential runs: the one loop asks before it teaches, and a stop changes nothing."""
 
+import io
+import re
+
 import pytest
+from rich.console import Console
 
 from cndpm.experiments import ConfigError, RunSettings, configure, prequential, read_record, run, run_config
+from cndpm.experiments.terminal import TerminalMonitor
 from cndpm.streams import load_scenario, stream_of_rows
 from pausing import kill, paused
 from stopping import TIMES, Stop, StopsAt, without_times
@@ -116,3 +121,13 @@ def test_ones_own_stream_and_learner_are_run_prequentially(tmp_path):
     summary = run(learner, stream, tmp_path, settings=RunSettings(prequential=True, prequential_window=50))
     assert [row["first"] for row in windows(tmp_path)] == [0, 50, 100, 150, 200, 250]
     assert summary["prequential"]["n_samples"] == 300
+
+
+def test_what_waits_in_the_memory_is_shown_and_not_the_rows_that_are_kept_beside_it(tmp_path):
+    shown = io.StringIO()
+    config = flip("cndpm", "learner.memory_size=100", "run.evaluations=4")
+    run_config(config, tmp_path, monitor=TerminalMonitor(Console(file=shown, width=200)))
+    in_memory = [int(n) for n in re.findall(r"memory (\d+)", shown.getvalue())]
+    evaluations = [row for row in read_record(tmp_path).rows if row["event"] == "evaluation"]
+    assert in_memory == [row["n_in_memory"] for row in evaluations if row["n_in_memory"]]
+    assert all(row["n_in_memory"] <= 100 < row["memory_samples"] for row in evaluations[1:]) and in_memory

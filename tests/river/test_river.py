@@ -144,8 +144,9 @@ def test_rows_with_gaps_and_empty_ones_are_answered_and_learned_by_all_models():
 def test_what_is_neither_a_number_nor_a_word_is_refused_with_advice():
     with pytest.raises(TypeError, match=r"'day' is datetime.date\(2026, 1, 2\), a date.*compose.Discard\('day'\)"):
         CNDPMClassifier().learn_one({"day": datetime.date(2026, 1, 2)}, True)
-    with pytest.raises(ValueError, match="the first row that is learned has no features"):
-        CNDPMAnomaly().learn_one({})
+    for row in ({}, {"a": None}, {"a": math.nan, "b": pd.NA}):
+        with pytest.raises(ValueError, match="the first row that is learned has no features"):
+            CNDPMAnomaly().learn_one(row)
 
 
 def test_a_wrong_argument_is_refused_with_the_one_that_was_meant():

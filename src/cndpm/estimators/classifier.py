@@ -238,11 +238,12 @@ def _labels(y: Any) -> Any:
     with readable("y"):
         if isinstance(y, list | tuple):
             return list(y)
-        y = column_or_1d(y, warn=True)
-        if y.dtype.kind == "O" and (missing := [i for i, label in enumerate(y) if label is None]):
-            raise ValueError(
-                f"y[{missing[0]}] is None. Leave out rows without a label; where None is a label, give y as a list."
-            )
+        plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)  # of pandas' columns that may hold NA
+        y = column_or_1d(y if plain is None else y.to_numpy(object if y.isna().any() else plain), warn=True)
+        is_missing = [label is None or type(label).__name__ == "NAType" for label in y] if y.dtype.kind == "O" else []
+        if any(is_missing):
+            told = f"y[{is_missing.index(True)}] is {y[is_missing.index(True)]}. Leave out rows without a label"
+            raise ValueError(f"{told}; where None is a label, give y as a list.")
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
     return y

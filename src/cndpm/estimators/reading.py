@@ -72,6 +72,8 @@ class Reading(Saved):
                 if sparse.issparse(X):
                     _check_n_features(self, X, reset=False)  # before so many columns are written out
             return validate_data(self, X=X.toarray() if sparse.issparse(X) else X, reset=reset, **rules)
+        if len(np.shape(X)) != 2:
+            check_array(X, estimator=self, dtype=None)  # says how a row or a column becomes a table
         _check_feature_names(self, X, reset=reset)
         _check_n_features(self, X, reset=reset)
         rows = self._reader(X)

@@ -314,6 +314,7 @@ class _Run:
             **values,
             **self.seconds,
             **asdict(self.learner.footprint()),
+            **({} if self.learner.experts is None else {"n_in_memory": self.learner.describe().get("n_in_memory")}),
         )
         self.monitor.evaluated(row)
 

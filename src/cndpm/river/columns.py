@@ -69,12 +69,12 @@ class Columns:
             x: Features by name.
 
         Raises:
-            ValueError: It is the first row, and has no features.
+            ValueError: It is the first row, and nothing in it is known.
             TypeError: A feature is neither a number nor a word.
         """
         with readable("x"):
             cells = _cells(x)
-            if not self.places and not len(x):
+            if not self.places and all(number != number for _, number in cells):
                 raise ValueError("the first row that is learned has no features; give it those that are known")
             room = max(_MOST - len(self), 0)
             new = [(column, number) for column, number in cells if column not in self.places][:room]

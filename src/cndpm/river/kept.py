@@ -80,18 +80,24 @@ def held_bytes(root: Any) -> int:
     storages: dict[int, int] = {}
     size, pending = 0, [root]
     while pending:
-        found = [one for one in pending if id(one) not in seen and not isinstance(one, _SHARED)]
-        found = list({id(one): one for one in found}.values())
+        found = list({id(one): one for one in pending if id(one) not in seen and _is_own(one)}.values())
         seen.update(map(id, found))
         size += sum(map(_own_bytes, found))
         numbers = [one.untyped_storage() for one in found if isinstance(one, Tensor)]
         storages.update((storage.data_ptr(), storage.nbytes()) for storage in numbers)
         bases = [one.base for one in found if isinstance(one, np.ndarray) and one.base is not None]
-        pending = [*gc.get_referents(*found), *bases]
+        held = [one.__closure__ if isinstance(one, types.FunctionType) else one for one in found]
+        pending = [*gc.get_referents(*held), *bases]
     return size + sum(storages.values())
+
+
+def _is_own(one: Any) -> bool:
+    # a function that was made inside another holds its variables: rows, in the steps of a journal
+    return not isinstance(one, _SHARED) or (isinstance(one, types.FunctionType) and one.__closure__ is not None)
 
 
 def _own_bytes(one: Any) -> int:
     if isinstance(one, Tensor):
-        return object.__sizeof__(one) + _BESIDE_TENSORS
-    return sys.getsizeof(one) + (_BESIDE_ARRAYS if isinstance(one, np.ndarray) else 0)
+        return object.__sizeof__(one) + _BESIDE_TENSORS * (2 if one._is_view() else 1)  # a view holds another tensor
+    size = sys.getsizeof(one) + (_BESIDE_ARRAYS if isinstance(one, np.ndarray) else 0)
+    return (size // 16 + 1) * 16  # as allocators give it out, with a word of their own
