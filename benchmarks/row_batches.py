@@ -1,17 +1,18 @@
 """What waiting costs in accuracy: ``python -m benchmarks.row_batches`` prints one line for each stream.
 
-Every row is answered and then given to a classifier for river, which learns it at once or has it wait for others: until
-there are ten, or sooner where rows surprise. Differences between ways are of pairs, the same rows and the same seed;
-their standard error is over seeds, which draw rows and models anew (Bananas is a fixed table). Beside them stands how
-many rows were learned together on average. But for Bananas the streams are none of those
-that the package reports results on: the settings were chosen by them.
+Every row is answered and then given to a classifier for river, which learns it at once or has it wait for others:
+until there are ten, or sooner where rows surprise. All ways have the same rows and seeds, so they are compared by
+pairs; seeds draw rows and models anew (Bananas is a fixed table). Beside accuracies stands how many rows were learned
+together on average. But for Bananas the streams are none of those that the package reports results on: the settings
+were chosen by them.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from statistics import fmean
 from typing import Any
 
@@ -20,7 +21,6 @@ from figures.facts import add_options, append, facts
 from numpy.typing import NDArray
 from river.datasets import synth
 
-from benchmarks.comparison import standard_error
 from cndpm.river import CNDPMClassifier
 from river import datasets
 
@@ -103,25 +103,6 @@ def accuracy(X: NDArray[np.float64], y: NDArray[np.int64], seed: int = 0, **wait
     return 100 * n_right / (len(X) - 1), len(X) / n_lessons
 
 
-def compared(stream: str, seeds: list[int]) -> Iterator[dict[str, Any]]:
-    """Yields every way to wait on a stream: accuracy, and by how much it is above the ways before it, with the error.
-
-    Args:
-        stream: Its name.
-        seeds: Of rows and models.
-    """
-    before: dict[str, list[float]] = {}
-    for way, waiting in WAITING.items():
-        found = [accuracy(*STREAMS[stream](seed), seed, **waiting) for seed in seeds]
-        right = [one for one, _ in found]
-        row = {"stream": stream, "way": way, "accuracy": fmean(right), "rows a lesson": fmean(n for _, n in found)}
-        for other, theirs in before.items():
-            above = [mine - one for mine, one in zip(right, theirs, strict=True)]
-            row |= {f"above {other}": fmean(above), f"error above {other}": standard_error(above)}
-        yield row | {"by seed": right}
-        before[way] = right
-
-
 def main() -> None:
     """Prints and keeps one line for every stream and way to wait."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -129,16 +110,16 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="of rows and models")
     add_options(parser)
     options = parser.parse_args()
-    made_by = facts(commit=options.commit) | {"seeds": options.seeds}
-    for stream in options.streams:
-        for row in compared(stream, options.seeds):
-            above = {name: value for name, value in row.items() if "above" in name and value is not None}
-            told = "".join(f", {name} {value:.2f}" for name, value in above.items())
-            print(
-                f"{stream:22} {row['way']}: {row['accuracy']:.2f} %, {row['rows a lesson']:.1f} rows{told}", flush=True
+    made_by = facts(commit=options.commit)
+    for stream, (way, waiting) in itertools.product(options.streams, WAITING.items()):
+        found = [accuracy(*STREAMS[stream](seed), seed, **waiting) for seed in options.seeds]
+        right, together = (fmean(one) for one in zip(*found, strict=True))
+        print(f"{stream:22} {way:36} {right:.2f} %, {together:.1f} rows", flush=True)
+        if options.out:
+            told = zip(options.seeds, found, strict=True)
+            append(
+                options.out, [made_by | {"stream": stream, "way": way, "seed": s, "accuracy": f} for s, (f, _) in told]
             )
-            if options.out:
-                append(options.out, [made_by | row])
 
 
 if __name__ == "__main__":
