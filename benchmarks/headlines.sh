@@ -11,7 +11,7 @@ set -u
 mode=${1:-help} out=${2:-} commit=${3:-} data=${4:-}
 case $mode in help | -*) sed -n '2,9p' "$0" && exit 2 ;; esac
 cd "$(dirname "$0")/.." || exit 2
-export PYTHONPATH=src:. OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH=src:.${PYTHONPATH:+:$PYTHONPATH} OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 jobs=${JOBS:-1} beside=${BESIDE:-1}
 
 on_cpu=(drift river river-bananas river-words river-regression local evidence tables densities novelty missing merging
@@ -140,10 +140,10 @@ step() {
         seen "$stream" --seeds 5 --jobs 5
         ;;
     paper-*)
-        about 2-8 "README's paper's settings, three seeds -> readme-h200.jsonl"
-        local stream=split-${name#paper-}
-        case $stream in split-svhn) stream=mnist-svhn ;; split-gen) stream=split-mnist-gen ;; esac
-        seen "$stream" --preset paper --seeds 3 --jobs 3
+        about 2-8 "README's paper's settings, three seeds, ten of MNIST -> readme-h200.jsonl"
+        local stream=split-${name#paper-} n=3
+        case $stream in split-svhn) stream=mnist-svhn ;; split-gen) stream=split-mnist-gen ;; split-mnist) n=10 ;; esac
+        seen "$stream" --preset paper --seeds $n --jobs $n
         ;;
     fast)
         about 2 "README's preset fast, three seeds -> readme-h200.jsonl"

@@ -20,6 +20,7 @@ def test_numbers_of_tensors_and_arrays_count_once_however_many_views_they_have()
     alone = held_bytes([tensor]) + held_bytes([array])
     shared = held_bytes([tensor, tensor[:5], tensor.view(100, 100), array, array[::2], tensor.numpy()])
     assert 120_000 < alone < 121_000 and shared < 124_000
+    assert held_bytes([array[:2]]) > 80_000  # it keeps the rest alive
 
 
 def test_a_model_holds_more_than_its_file_and_says_so():

@@ -120,6 +120,16 @@ def test_columns_that_keep_coming_cost_a_bounded_number_of_foundings():
     assert abs(model.predict_one({"a": 3.0}) - 3) < 1
 
 
+def test_a_late_column_waits_for_one_row_in_so_many_of_those_before():
+    model, draws = CNDPMClassifier(memory_size=50), random.Random(0)
+    for i in range(280):
+        x = {"a": draws.gauss(0, 1)} if i < 240 else {"a": draws.gauss(0, 1), "late": draws.gauss(0, 1)}
+        model.learn_one(x, x["a"] > 0)
+        if i < 240 * (1 + 1 / _SHARE):
+            assert model._n_used == 1
+    assert model._n_used == 2
+
+
 def test_a_row_that_is_refused_brings_no_columns():
     model = CNDPMRegressor(memory_size=20)
     for i in range(20):
@@ -128,7 +138,16 @@ def test_a_row_that_is_refused_brings_no_columns():
     for x, y in (({"a": 1.0, "new": 2.0}, math.nan), ({"new": 1, "a": [1]}, 1.0)):
         with pytest.raises((ValueError, TypeError)):
             model.learn_one(x, y)
+    with pytest.raises(ValueError, match="infinite"):
+        model.learn_many(pd.DataFrame({"a": [1.0, 2.0], "new": [1.0, math.inf]}), pd.Series([1.0, 2.0]))
     assert model._columns is before
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf, 1e39])
+def test_a_number_that_is_infinite_or_too_large_is_refused_with_its_column(number):
+    columns = columns_of({"a": 1.0, "b": 2.0})
+    with pytest.raises(ValueError, match="too large for 32 bits; 'b' is"):
+        columns.row({"a": 1.0, "b": number})
 
 
 def mixed(n, seed=0):
