@@ -30,7 +30,6 @@ from benchmarks import local_streams
 from benchmarks.comparison import standard_error
 from cndpm.experts.pool import (
     ClassPool,
-    backlog,
     class_pool,
     clusters,
     kept_rows,
@@ -150,7 +149,7 @@ STREAMS: dict[str, Callable[[int], Table]] = {
 }
 """Draws of rows (n, d) and labels (n,) by seed."""
 
-_MODULES = {m.__name__.rsplit(".", 1)[-1]: m for m in (backlog, class_pool, kept_rows, mix, moments, representations)}
+_MODULES = {m.__name__.rsplit(".", 1)[-1]: m for m in (class_pool, kept_rows, mix, moments, representations)}
 _MODULES |= {m.__name__.rsplit(".", 1)[-1]: m for m in (clusters, rules, trees)}
 
 
@@ -167,7 +166,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "shipped": {},
     "two rates": {"class_pool._KEEPS": (0.9, 0.985)},
     "one rate": {"class_pool._KEEPS": (0.95,)},
-    "scatter of 500": {"class_pool._FADE": 0.998},
+    "scatter of 200": {"class_pool._FADE": 0.995},
     "scatter of 100": {"class_pool._FADE": 0.99},
     "one window": _windows(1 << 62),
     "a window of 500": _windows(500, 1 << 62),
@@ -176,7 +175,6 @@ CHANGES: dict[str, dict[str, Any]] = {
     "one temperature": _temperatures(1.0),
     "one clock": {"mix._CLOCKS": np.array([[0.99], [0.99], [0.99]])},
     "clocks 0.98, 0.998, 0.998": {"mix._CLOCKS": np.array([[0.98], [0.998], [0.998]])},
-    "no credit": {"mix._CREDIT": 0.0},
     "ridge 5": {"mix._RIDGE": 5.0},
     "ridge 80": {"mix._RIDGE": 80.0},
     "floor 1e-4": {"mix._FLOOR": 1e-4},
@@ -184,20 +182,20 @@ CHANGES: dict[str, dict[str, Any]] = {
     "300 waves": {"representations._N_WAVES": 300},
     "100 steps": {"representations._N_STEPS": 100},
     "no products": {"representations._N_PRODUCTS": 1},
+    "fitted thrice": {"class_pool._FITTED_AT": (5, 50, 520)},
     "fitted twice": {"class_pool._FITTED_AT": (20, 520)},
     "renewed at a twentieth": {"moments._RENEWED": 0.05},
     "renewed at a fifth": {"moments._RENEWED": 0.2},
-    "15 nearest, plain": {"kept_rows._N_NEAREST": 15},
-    "5 nearest, whitened": {"kept_rows._N_NEAREST_WHITENED": 5},
+    "15 nearest": {"kept_rows._N_NEAREST": 15},
     "five trees": {"trees._MOST": 5},
     "no trees": {"trees._EVERY": 1e9},
-    "no clusters": {"clusters._FEWEST": 1 << 40},
+    "no clusters": {"clusters.KNOWN": 1 << 40},
     "clusters renewed twice as often": {"clusters._EVERY": 0.1},
     "clusters renewed half as often": {"clusters._EVERY": 0.4},
     "four clusters": {"clusters._MOST": 4},
     "half the steps of clusters": {"clusters._N_STEPS": 4},
     "clusters of 500 rows": {"clusters._LATEST": 500},
-    "no surprise": {"backlog._SURPRISE": 1e9},
+    "no surprise": {"mix._SURPRISE": 1e9},
     "known at once": {"rules.KNOWN": 1, "class_pool.KNOWN": 1},
     "no waiting": {"rules._WAIT": 1e9},
     "no allowance": {"rules._ALLOWANCE": 0.0},

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cndpm.experts.pool.backlog import TOGETHER, Backlog
 from cndpm.experts.pool.class_pool import ClassPool
+from cndpm.experts.pool.mix import TOGETHER, Backlog
 
 
 def rows(n, seed=0):

@@ -165,7 +165,7 @@ def test_recent_models_answer_after_a_change_and_rules_where_one_returns():
         pool.learn(x[start : start + 10], y[start : start + 10])
         told[start + 10] = pool.shares
     assert all(sum(shares.values()) == pytest.approx(1) and min(shares.values()) >= 0 for shares in told.values())
-    assert told[430]["recent models"] > 0.9 and told[430]["rules"] < 0.1 and told[720]["rules"] > 0.3
+    assert told[420]["recent models"] > 0.9 and told[420]["rules"] < 0.1 and told[720]["rules"] > 0.3
 
 
 def test_while_it_is_challenged_a_rule_learns_nothing_that_it_knew():

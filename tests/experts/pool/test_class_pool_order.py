@@ -19,9 +19,9 @@ def labels_heard(patch):
 
 
 def test_kept_rows_are_learned_again_in_the_order_they_came(monkeypatch):
-    heard, (x, y) = labels_heard(monkeypatch), rows(50)
+    heard, (x, y) = labels_heard(monkeypatch), rows(20)
     learned(x, y)
-    assert heard[-3:] == [y.tolist()] * 3  # representations are fitted anew after fifty rows
+    assert heard[-3:] == [y.tolist()] * 3  # representations are fitted anew after twenty rows
 
 
 def test_rows_of_another_pool_are_learned_in_the_order_they_came(monkeypatch):

@@ -135,7 +135,7 @@ def test_members_vote_by_the_nearest_of_the_latest_200_and_of_all():
     z = np.random.default_rng(1).normal(size=(9, 2))
     told = neighbours(rows, z)
     assert len(told) == N_NEIGHBOUR_MEMBERS
-    for member, (room, k) in enumerate([(200, 5), (5000, 5), (5000, 15)]):
+    for member, (room, k) in enumerate([(200, 5), (5000, 5), (5000, 5)]):
         at = rows.latest(room)
         np.testing.assert_allclose(told[member], plain_votes(z, rows.x[at], rows.y[at], k), atol=1e-4)
 

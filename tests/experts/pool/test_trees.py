@@ -169,6 +169,20 @@ def test_a_wrong_state_is_refused(forest, name, change):
         Trees().load_state_dict(state, d=3)
 
 
+def test_sizes_whose_sum_wraps_around_are_refused(forest):
+    state = forest.state_dict()
+    state["sizes"][:4] += 2**62
+    with pytest.raises(StateError, match="same tree"):
+        Trees().load_state_dict(state, d=3)
+
+
+def test_negative_shares_are_refused(forest):
+    state = forest.state_dict()
+    state["shares"] -= 1
+    with pytest.raises(StateError, match="negative"):
+        Trees().load_state_dict(state, d=3)
+
+
 def test_more_trees_than_ever_stand_are_refused(forest):
     state = forest.state_dict()
     for name, value in list(state.items()):

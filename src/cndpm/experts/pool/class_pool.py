@@ -15,12 +15,11 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 import torch
 
-from cndpm.experts.pool.backlog import TOGETHER, Backlog
 from cndpm.experts.pool.clusters import Clusters
 from cndpm.experts.pool.dynamics import Dynamics
 from cndpm.experts.pool.judging import evidence_of
 from cndpm.experts.pool.kept_rows import N_NEIGHBOUR_MEMBERS, KeptRows, neighbours
-from cndpm.experts.pool.mix import LOWEST, TEMPERATURES, Mix, Told, log_normalised, shares
+from cndpm.experts.pool.mix import LOWEST, TEMPERATURES, TOGETHER, Backlog, Mix, Told, log_normalised, shares
 from cndpm.experts.pool.moments import ByLabel, Labels, Moments
 from cndpm.experts.pool.representations import Floats, Representations
 from cndpm.experts.pool.rules import KNOWN, Rules
@@ -36,7 +35,7 @@ _KEEPS, _FADE = (0.9, 0.97, 0.995), 0.995
 """What recent models keep of a label when another of its samples comes, windows of ten to 200 of them, and of the
 scatter, which all labels share."""
 
-_FITTED_AT = (5, 50, 520)
+_FITTED_AT = (5, 20, 100, 520)
 """Rows after which representations are fitted anew, and the rows kept are learned anew; never with the row that founds
 the first expert, by default the 500th, which would wait for both."""
 
@@ -132,8 +131,7 @@ class ClassPool(Keeps):
         rates = np.tile([*_KEEPS, 1.0], len(Representations.kinds))
         self._fast, self._lasting = np.flatnonzero(rates <= _LATELY), np.flatnonzero(rates == 1)
         self._n_members = len(rates) + 2 + N_NEIGHBOUR_MEMBERS
-        trusted = [*self._lasting.tolist(), self._n_members - 2, self._n_members - 1]
-        self._now, self._next = Mix(self._n_members, trusted), Mix(2 * self._n_members, trusted, n_others=1)
+        self._now, self._next = Mix(self._n_members), Mix(2 * self._n_members, n_others=1)
         self._earlier = [(deepcopy(self._now), deepcopy(self._next))] * 2
         self._kept_scores: Floats | None = None
         self._asked: _Asked | None = None
@@ -377,7 +375,7 @@ class ClassPool(Keeps):
         rules, batch = self._rules, ByLabel.of(y)
         is_own = ~rules.knows(y) if rules.is_waiting else np.ones(len(y), dtype=bool)
         for moments, f in zip(self._moments, features, strict=True):
-            moments.learn(f, batch, rule=rules.holds if is_own.all() else None)
+            moments.learn(f, batch, rule=rules.holds if is_own.all() else None, mixing=self.mixing)
             if is_own.any() and not is_own.all():
                 moments.learn(f[is_own], ByLabel.of(y[is_own]), recent=False, rule=rules.holds)
         rules.count(y[is_own])
@@ -425,7 +423,7 @@ class ClassPool(Keeps):
         for start in range(0, len(y), 500):
             batch = ByLabel.of(y[start : start + 500])
             for moments, f in zip(self._moments, self._maps(x[start : start + 500]), strict=True):
-                moments.learn(f, batch, rule=0)
+                moments.learn(f, batch, rule=0, mixing=self.mixing)
         self._rules.count(y)
         self._begin(0)
         self._measure(self._maps)

@@ -18,12 +18,13 @@ from scipy.special import gammaln
 
 from cndpm.experts.pool.kept_rows import KeptRows
 from cndpm.experts.pool.mix import softmax
-from cndpm.experts.pool.moments import Labels, shrunk
+from cndpm.experts.pool.moments import UNSEEN, Labels, shrunk
 from cndpm.experts.pool.representations import Floats
+from cndpm.experts.pool.rules import KNOWN
 from cndpm.state import Keeps, State, StateError, integers, tensor, whole
 
-_FEWEST, _LATEST = 20, 1000
-"""Rows of a label from which it has mixtures, and rows of it, the latest, that these are fitted to at most."""
+_LATEST = 1000
+"""Rows of a label, the latest, that its mixtures are fitted to at most."""
 
 _EVERY = 0.2
 """Part of these rows that come before the mixtures of a label are fitted anew."""
@@ -31,17 +32,11 @@ _EVERY = 0.2
 _MOST = 8
 """Gaussians of a half at most; it has twice as many as before, as many, or half of them."""
 
-_ROWS_EACH = 8
-"""Rows that a Gaussian has at least, on average."""
-
 _N_STEPS = 8
 """Steps of expectation and maximisation."""
 
 _MOST_NUMBERS = 200_000
 """Numbers of all covariances, which every row is compared with; without room for one a half there are none."""
-
-_UNSEEN = 4.0
-"""Nats below the least likely label that has mixtures at which those are put that have none."""
 
 
 class Clusters(Keeps):
@@ -129,7 +124,7 @@ class Clusters(Keeps):
     def grow(self, rows: KeptRows, seed: int) -> None:
         """Fits the mixtures of the label of which most is new, if that is enough; a seed draws where they begin."""
         met = rows.counts
-        news = np.where(met < _FEWEST, 0.0, (met - self.fitted_at) / np.minimum(np.maximum(met, 1), _LATEST))
+        news = np.where(met < KNOWN, 0.0, (met - self.fitted_at) / np.minimum(np.maximum(met, 1), _LATEST))
         if not news.size or news.max() < _EVERY:
             return
         label = int(rows.y[np.where(news[rows.y] == news.max(), rows.serial, rows.n).argmin()])  # whose rows are oldest
@@ -137,15 +132,15 @@ class Clusters(Keeps):
         at = np.flatnonzero((rows.y == label) & (rows.serial >= self.since))
         at = at[np.argsort(rows.nth[at])[-_LATEST:]]
         halves = [rows.z[at[rows.nth[at] % 2 == half]].astype(np.float64) for half in (0, 1)]
-        room = _MOST_NUMBERS // (2 * int((met >= _FEWEST).sum()) * rows.z.shape[1] ** 2)
-        if min(map(len, halves)) < _FEWEST // 2 or not room:
+        room = _MOST_NUMBERS // (2 * int((met >= KNOWN).sum()) * rows.z.shape[1] ** 2)
+        if min(map(len, halves)) < KNOWN // 2 or not room:
             return
         rng = np.random.default_rng([seed, int(met[label])])
         self._replace(label, _best(halves, self._n_tried(label, room, halves), rng))
 
     def _n_tried(self, label: int, room: int, halves: Sequence[Floats]) -> list[int]:
         """Returns how many Gaussians the halves of a label may have: twice as many as before, as many, or half."""
-        n, most = max(int((self.keys == 2 * label).sum()), 1), min(room, _MOST, min(map(len, halves)) // _ROWS_EACH)
+        n, most = max(int((self.keys == 2 * label).sum()), 1), min(room, _MOST, min(map(len, halves)) // (KNOWN // 2))
         return [k for k in (n // 2, n, 2 * n) if 0 < k <= most] or [1]
 
     def _replace(self, label: int, pair: Sequence[_Mixture]) -> None:
@@ -178,7 +173,7 @@ class Clusters(Keeps):
         if y is not None and nth is not None:
             own, at = np.nonzero(y[:, None] == self._labels)
             told[own, at] = halves[own, at, 1 - nth[own] % 2]
-        likely: Floats = np.repeat(told.min(axis=1, keepdims=True) - _UNSEEN, n_labels, axis=1)
+        likely: Floats = np.repeat(told.min(axis=1, keepdims=True) - UNSEEN, n_labels, axis=1)
         likely[:, self._labels] = told
         return likely[None]
 

@@ -26,7 +26,7 @@ Singles = NDArray[np.float32]
 _WINDOWS = (200, 1 << 62)
 """Rows among which neighbours are sought: the latest tell a change, all of them a rule of many parts."""
 
-_N_NEAREST, _N_NEAREST_WHITENED = 5, 15
+_N_NEAREST = 5
 """Neighbours in standard units, and where columns are rotated and stretched as labels scatter."""
 
 N_NEIGHBOUR_MEMBERS = len(_WINDOWS) + 1
@@ -148,7 +148,7 @@ class KeptRows(Keeps):
                 self._queues[label].append(place)
                 places[i], nth[i] = place, self.counts[label]
                 self.counts[label] += 1
-            rows = (x, y, np.arange(self.n, self.n + len(y)), nth, *near, *map(_lengths, near))
+            rows = (x, y, np.arange(self.n, self.n + len(y)), nth, *near, *_lengths(np.stack(near)))
             for part, values in zip(self._parts, rows, strict=True):
                 part[places] = values
         self.n += len(y)
@@ -250,7 +250,7 @@ def neighbours(kept: KeptRows, z: Floats, *, without_itself: bool = False) -> Fl
     windows, sizes = kept._latest(_WINDOWS[:n_windows])
     nearest = np.stack(list(map(_nearest, repeat(plain.squares), windows, repeat(_N_NEAREST))))
     told = _votes(plain, y, nearest, sizes)
-    nearest = _nearest(whitened.squares, windows[-1], _N_NEAREST_WHITENED)[None]
+    nearest = _nearest(whitened.squares, windows[-1], _N_NEAREST)[None]
     by_whitened = _votes(whitened, y, nearest, sizes[-1:])
     return np.concatenate([told, *[told[-1:]] * (len(_WINDOWS) - n_windows), by_whitened])
 
@@ -282,8 +282,8 @@ def _votes(near: Near, y: Labels, chosen: NDArray[np.int64], sizes: Floats) -> F
 
 
 def _lengths(rows: Singles) -> Singles:
-    """Returns squared lengths, (m,)."""
-    lengths: Singles = np.einsum("ij,ij->i", rows, rows)
+    """Returns squared lengths, (..., m), of rows (..., m, d)."""
+    lengths: Singles = np.einsum("...ij,...ij->...i", rows, rows)
     return lengths
 
 

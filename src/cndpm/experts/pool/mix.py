@@ -2,19 +2,20 @@ r"""Weighs members by evidence: their log scores, discounted by two clocks and a
 
 Three candidates answer: the members weighed by what they predicted lately, the same by a longer past, and a log-linear
 stack :math:`p(y) \propto \prod_m p_m(y)^{\beta_m}` whose exponents follow Newton's steps on the faded log loss.
-Evidence weighs the candidates in turn. A sample counts as much as its weight.
+Evidence weighs the candidates in turn. A sample counts as much as its weight. Rows whose evidence and models wait for
+each other are in a :class:`Backlog`, with what was said to them when they came.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from cndpm.experts.pool.moments import Labels
 from cndpm.experts.pool.representations import Floats
-from cndpm.state import Keeps, State, tensor
+from cndpm.state import Keeps, State, integers, number, tensor
 
 __all__ = ["LOWEST", "TEMPERATURES", "Mix", "Told", "log_normalised", "softmax", "tempered"]
 
@@ -33,8 +34,11 @@ _CLOCKS = np.array([[0.98], [0.998], [0.99]])
 _RIDGE = 20.0
 """The stack's curvature that is always there; the rest fades with the slower clock of members."""
 
-_CREDIT = 2.0
-"""Nats that models which forget nothing have at the beginning: without evidence they are believed."""
+TOGETHER, _SURPRISE = 10, 0.5
+"""Rows that are learned together, unless they have contradicted the answers to them by so many nats more than these
+expected."""
+
+_AXES = {"x": 0, "likely": 1, "by_rules": 1, "lifted": 0, "y": 0}
 
 
 class Told(NamedTuple):
@@ -46,7 +50,7 @@ class Told(NamedTuple):
         candidates: Probabilities, (3 or more, B, C).
 
     Example:
-        >>> told = Mix(2, trusted=[0]).ask(np.log(np.full((2, 5, 4), 0.25)))
+        >>> told = Mix(2).ask(np.log(np.full((2, 5, 4), 0.25)))
         >>> told.each.shape, told.candidates.shape
         ((6, 5, 4), (3, 5, 4))
     """
@@ -61,11 +65,10 @@ class Mix(Keeps):
 
     Args:
         n_members: M.
-        trusted: Members that are believed while there is no evidence.
         n_others: Further candidates, which answer by themselves.
 
     Example:
-        >>> mix = Mix(2, trusted=[0])
+        >>> mix = Mix(2)
         >>> right, wrong = np.log([[[0.9, 0.1]], [[0.1, 0.9]]])
         >>> for _ in range(20):
         ...     mix.learn(mix.ask(np.stack([right, wrong])), np.array([0]), np.ones(1))
@@ -80,9 +83,8 @@ class Mix(Keeps):
         "curvature": tensor("members", "members"),
     }
 
-    def __init__(self, n_members: int, trusted: Sequence[int], n_others: int = 0) -> None:
+    def __init__(self, n_members: int, n_others: int = 0) -> None:
         self.scores = np.zeros((2, len(TEMPERATURES) * n_members))
-        self.scores.reshape(2, -1, n_members)[..., list(trusted)] = _CREDIT
         self.top = np.zeros(3 + n_others)
         self.exponents, self.curvature = np.full(n_members, 1 / n_members), _RIDGE * np.eye(n_members)
         self._by_clock = softmax(self.scores)  # which stays until more is learned
@@ -147,7 +149,7 @@ class Mix(Keeps):
         self._step(told, at, weights)
 
     def _step(self, told: Told, at: tuple[Labels, Labels], weights: Floats) -> None:
-        """Moves the exponents by one of Newton's steps."""
+        """Moves the exponents by one of Newton's steps, a shorter one where a batch is long: many could overshoot."""
         members, stacked = told.logs, told.candidates[2]
         expected = (members * stacked).sum(axis=2)
         rows = members.reshape(len(members), -1)
@@ -155,12 +157,68 @@ class Mix(Keeps):
         left = _CLOCKS[1, 0] ** weights.sum()
         self.curvature = left * self.curvature + second
         self.curvature.flat[:: len(members) + 1] += (1 - left) * _RIDGE
-        self.exponents = self.exponents + np.linalg.solve(self.curvature, (members[:, *at] - expected) @ weights)
+        damped = self.curvature + max(len(weights) / TOGETHER - 1, 0.0) * _RIDGE * np.eye(len(members))
+        self.exponents = self.exponents + np.linalg.solve(damped, (members[:, *at] - expected) @ weights)
 
     def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
         found = super().load_state_dict(state, **sizes)
         self._by_clock = softmax(self.scores)
         return found
+
+
+class Backlog(Keeps):
+    """Holds B rows. M members, K rules, C labels.
+
+    Attributes:
+        x: The rows, (B, d).
+        y: Their labels, (B,).
+        likely: log p(x | y) of the members when they came, (M, B, C).
+        by_rules: log p(y | x) of the rules, (K, B, C).
+        lifted: What the labels before them told, (B, C).
+        surprise: Nats by which labels contradicted the answers, more than these expected.
+
+    Example:
+        >>> backlog = Backlog()
+        >>> one = np.zeros((1, 1, 2))
+        >>> for _ in range(10):
+        ...     backlog.add(np.zeros((1, 3)), np.array([0]), one, one, np.zeros((1, 2)))
+        >>> len(backlog), backlog.is_pressing
+        (10, True)
+    """
+
+    kept: ClassVar = {
+        "x": tensor("b", "d"),
+        "y": integers("b", low=0),
+        "likely": tensor("m", "b", "labels"),
+        "by_rules": tensor("k", "b", "labels"),
+        "lifted": tensor("b", "labels"),
+        "surprise": number(0),
+    }
+
+    def __init__(self) -> None:
+        self.y: Labels = np.zeros(0, np.int64)
+        self.x = self.lifted = np.zeros((0, 0))
+        self.likely = self.by_rules = np.zeros((0, 0, 0))
+        self.surprise = 0.0
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def add(self, x: Floats, y: Labels, likely: Floats, by_rules: Floats, lifted: Floats) -> None:
+        """Takes b rows in; see the attributes."""
+        added: dict[str, Any] = {"x": x, "likely": likely, "by_rules": by_rules, "lifted": lifted, "y": y}
+        for name, part in added.items():
+            setattr(self, name, np.concatenate([getattr(self, name), part], _AXES[name]) if len(self.y) else part)
+
+    @property
+    def is_pressing(self) -> bool:
+        """Whether it is time to learn them."""
+        return len(self.y) >= TOGETHER or self.surprise > _SURPRISE
+
+    def compare(self, said: Floats, y: Labels) -> None:
+        """Adds to the surprise how far labels y (b,) were from the log-probabilities that were said, (b, C)."""
+        expected = float((np.exp(said) * said).sum())
+        self.surprise = max(0.0, self.surprise + expected - float(said[np.arange(len(y)), y].sum()))
 
 
 def shares(weights: Floats, rules: Labels, others: Mapping[str, int]) -> dict[str, float]:

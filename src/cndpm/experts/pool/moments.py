@@ -31,7 +31,7 @@ Labels = np.ndarray[tuple[int], np.dtype[np.int64]]
 _RENEWED = 0.1
 """Part of its samples after which a group's factor is made anew; means are always up to date."""
 
-_UNSEEN = 4.0
+UNSEEN = 4.0
 """Nats below the least likely label that a model knows at which it puts those it has not met."""
 
 _LIGHT, _LIGHT_SCATTER = 3.0, 200.0
@@ -135,7 +135,7 @@ class Moments(Keeps):
             return likely
         is_known = (self.n > 0)[:, None]
         least = np.where(is_known, likely, np.inf).min(axis=2, keepdims=True)
-        return np.where(is_known, likely, np.where(np.isfinite(least), least - _UNSEEN, 0.0))
+        return np.where(is_known, likely, np.where(np.isfinite(least), least - UNSEEN, 0.0))
 
     def leave_one_out(self, f: Floats, y: Labels, rule: int) -> Floats:
         """Returns log p(x | y) of rows that were learned, each left out of the mean of its own label.
@@ -162,7 +162,9 @@ class Moments(Keeps):
                 told.append(one)
         return np.stack(told)
 
-    def learn(self, f: Floats, batch: ByLabel, *, recent: bool = True, rule: int | None = None) -> None:
+    def learn(
+        self, f: Floats, batch: ByLabel, *, recent: bool = True, rule: int | None = None, mixing: float = 1.0
+    ) -> None:
         """Learns a batch, in its order.
 
         Args:
@@ -170,6 +172,8 @@ class Moments(Keeps):
             batch: Its labels.
             recent: Whether the recent slots learn it.
             rule: The rule that learns it.
+            mixing: How far the latest labels mix, from 0 to 1: scatters fade as far, for runs of one label tell little
+                of the others.
         """
         groups, slots, last = self._learning(recent=recent, rule=rule)
         keep, labels, n_own = self._keep[np.minimum(slots, self.n_recent)], batch.labels, batch.is_own.sum(axis=1)
@@ -182,13 +186,16 @@ class Moments(Keeps):
         self.means[at] += part[..., None] * step
         between = np.sqrt(before[last] * part[last])[..., None] * step[last]
         within = f - mean[last][:, batch.owner]
-        left = self._fade_by(groups, within, begins=(before[last] == 0), first=batch.first)
+        left = self._fade_by(groups, within, begins=(before[last] == 0), first=batch.first, mixing=mixing)
         deviations, has_all = np.concatenate([within, between], axis=1), len(labels) == self.n.shape[1]
         for i, group in enumerate(groups.tolist()):
             dsyrk(1.0, deviations[i].T, left[i], self.scatters[group].T, overwrite_c=1)  # which reads rows as columns
             is_due = self.due[group] >= max(5.0, _RENEWED * self.weights[group])
             if is_due:
-                self._renew(group)
+                n = max(float(self.weights[group]), 1.0)
+                covariance = shrunk(self.scatters[group] / n, n)
+                self.factors[group] = dpotrf(covariance.T, lower=0, overwrite_a=1)[0].T  # LAPACK reads rows as columns
+                self.due[group] = 0.0
             own = slots[last[i - 1] + 1 if i else 0 : last[i] + 1]
             to: Any = slice(own[0], own[-1] + 1) if is_due or has_all else (own[:, None], labels)
             means = self.means[to]
@@ -207,13 +214,15 @@ class Moments(Keeps):
             slots[-1], groups[-1] = self.n_recent + rule, 1 + rule
         return groups, slots, np.arange(n - 1 if recent else 0, n + has_rule)
 
-    def _fade_by(self, groups: Labels, within: Floats, begins: NDArray[np.bool_], first: Labels) -> Floats:
+    def _fade_by(
+        self, groups: Labels, within: Floats, begins: NDArray[np.bool_], first: Labels, mixing: float
+    ) -> Floats:
         """Counts a batch in the weights of G groups; returns what their scatters keep, (G,).
 
         Deviations `within` (G, B, d) of a long batch fade from its end to its beginning. Where a label `begins` (G, U),
         its first sample, at `first` (U,) of the batch, tells nothing of the scatter.
         """
-        n, fade = within.shape[1], self._fade[np.minimum(groups, 1)]
+        n, fade = within.shape[1], self._fade[np.minimum(groups, 1)] ** mixing
         left: Floats = fade**n
         added = np.where(fade < 1, (1 - left) / np.maximum(1 - fade, 1e-300), n)
         self.weights[groups] = (
@@ -223,13 +232,6 @@ class Moments(Keeps):
         if n > 1 / (1 - self._fade[0]):
             within *= np.sqrt(fade[:, None] ** np.arange(n)[::-1])[..., None]
         return left
-
-    def _renew(self, group: int) -> None:
-        """Makes the factor of a scatter."""
-        n = max(float(self.weights[group]), 1.0)
-        covariance = shrunk(self.scatters[group] / n, n)
-        self.factors[group] = dpotrf(covariance.T, lower=0, overwrite_a=1)[0].T  # LAPACK reads rows as columns
-        self.due[group] = 0.0
 
     def add_rule(self, old: int) -> None:
         """Begins a rule where another stands, lightly, so that labels that stay away are kept."""
