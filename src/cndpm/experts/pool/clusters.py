@@ -30,7 +30,7 @@ _EVERY = 0.2
 """Part of these rows that come before the mixtures of a label are fitted anew."""
 
 _MOST = 8
-"""Gaussians of a half at most; it has twice as many as before, as many, or half of them."""
+"""Gaussians of a half at most; tried are half as many as before, as many, twice, and four times."""
 
 _N_STEPS = 8
 """Steps of expectation and maximisation."""
@@ -139,9 +139,9 @@ class Clusters(Keeps):
         self._replace(label, _best(halves, self._n_tried(label, room, halves), rng))
 
     def _n_tried(self, label: int, room: int, halves: Sequence[Floats]) -> list[int]:
-        """Returns how many Gaussians the halves of a label may have: twice as many as before, as many, or half."""
+        """Returns how many Gaussians the halves may have: half as many as a label had, as many, twice, four times."""
         n, most = max(int((self.keys == 2 * label).sum()), 1), min(room, _MOST, min(map(len, halves)) // (KNOWN // 2))
-        return [k for k in (n // 2, n, 2 * n) if 0 < k <= most] or [1]
+        return [k for k in (n // 2, n, 2 * n, 4 * n) if 0 < k <= most] or [1]
 
     def _replace(self, label: int, pair: Sequence[_Mixture]) -> None:
         """Puts the mixtures of both halves in the place of those that a label had."""
