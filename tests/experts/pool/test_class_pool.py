@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cndpm.experts.pool import ClassPool
+from cndpm.experts.pool.kept_rows import N_NEIGHBOUR_MEMBERS
+from cndpm.experts.pool.mix import TEMPERATURES
 from cndpm.state import StateError
 
 few = settings(max_examples=6)
@@ -166,6 +168,20 @@ def test_recent_models_answer_after_a_change_and_rules_where_one_returns():
         told[start + 10] = pool.shares
     assert all(sum(shares.values()) == pytest.approx(1) and min(shares.values()) >= 0 for shares in told.values())
     assert told[420]["recent models"] > 0.9 and told[420]["rules"] < 0.1 and told[720]["rules"] > 0.3
+
+
+def test_where_trees_were_best_and_are_forgotten_the_others_answer():
+    x, y = rows(400)
+    pool = learned(x, y)
+    at = pool._n_members - N_NEIGHBOUR_MEMBERS - 1
+    for mix in (pool._now, pool._next):
+        mix.scores[:] = -500.0
+        mix.scores.reshape(2, len(TEMPERATURES), -1)[..., at] = 0.0
+        mix.load_state_dict(mix.state_dict())
+    pool._begin(0)
+    pool._asked = None
+    for when in ("now", "next"):
+        assert accuracy(pool, *rows(300, seed=1), when) > 0.9
 
 
 def test_while_it_is_challenged_a_rule_learns_nothing_that_it_knew():

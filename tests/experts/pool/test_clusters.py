@@ -78,7 +78,7 @@ def test_the_other_half_says_how_many_gaussians_a_label_has():
     x, y = drawn(800)
     x[y == 1] = np.random.default_rng(1).normal(size=(int(y.sum()), 2))
     clusters = grown(kept(x, y), n_times=2)
-    assert n_of(clusters, 0) == n_of(clusters, 0, half=1) == 2
+    assert n_of(clusters, 0) == n_of(clusters, 0, half=1) > 1
     assert n_of(clusters, 1) == 1
 
 
@@ -138,7 +138,7 @@ def test_without_rows_or_room_nothing_is_said():
     x = np.random.default_rng(0).normal(size=(1200, 100))
     clusters = grown(kept(x, np.arange(1200) % 30), n_times=60)
     assert len(clusters) == 0 and not clusters.answer(x[:5]).any()
-    few = grown(kept(*drawn(15)))
+    few = grown(kept(x[:6, :2], np.arange(6) % 2))
     assert len(few) == 0
 
 
@@ -159,6 +159,40 @@ def test_mixtures_begin_anew_with_rows_from_a_number_on():
     for _ in range(4):
         clusters.grow(rows, seed=0)
     assert clusters.means.min() > 10
+
+
+def test_a_label_of_few_rows_has_a_gaussian_of_its_own_place():
+    x, y = drawn(400)
+    x, y = np.append(x, 12 + np.random.default_rng(3).normal(size=(4, 2)), axis=0), np.append(y, [2] * 4)
+    clusters = grown(kept(x, y))
+    assert n_of(clusters, 2) == 1
+    assert clusters.answer(np.array([[12.0, 12.0], [4.0, 4.0]]))[0].argmax(axis=1).tolist() == [2, 1]
+
+
+def test_clusters_are_silent_until_every_label_of_four_rows_has_some():
+    x, y = drawn(400)
+    y[:5] = [2, 2, 2, 3, 3]
+    rows, clusters = kept(x, np.minimum(y, 3)), Clusters(2)
+    clusters.admit(4)
+    assert clusters.is_silent(rows)
+    clusters.grow(rows, seed=0)
+    assert clusters.is_silent(rows)
+    clusters.grow(rows, seed=0)
+    assert not clusters.is_silent(rows)
+    rows.add(x[:1], x[:1], np.array([2]))
+    assert clusters.is_silent(rows)
+
+
+def test_a_label_that_stays_away_keeps_mixtures_of_its_rows_from_before():
+    x, y = drawn(400)
+    rows = kept(x, y)
+    clusters = grown(rows)
+    clusters.begin(400)
+    rows.add(x[y == 0] + 30, x[y == 0] + 30, np.zeros(int((y == 0).sum()), int))
+    for _ in range(4):
+        clusters.grow(rows, seed=0)
+    assert clusters.means[clusters.keys // 2 == 0].min() > 20
+    assert abs(clusters.means[clusters.keys // 2 == 1]).max() < 10
 
 
 @given(st.permutations(range(3)))

@@ -131,7 +131,8 @@ class ClassPool(Keeps):
         rates = np.tile([*_KEEPS, 1.0], len(Representations.kinds))
         self._fast, self._lasting = np.flatnonzero(rates <= _LATELY), np.flatnonzero(rates == 1)
         self._n_members = len(rates) + 2 + N_NEIGHBOUR_MEMBERS
-        self._now, self._next = Mix(self._n_members), Mix(2 * self._n_members, n_others=1)
+        trusted = [*self._lasting.tolist(), self._n_members - 2, self._n_members - 1]
+        self._now, self._next = Mix(self._n_members, trusted), Mix(2 * self._n_members, trusted, n_others=1)
         self._earlier = [(deepcopy(self._now), deepcopy(self._next))] * 2
         self._kept_scores: Floats | None = None
         self._asked: _Asked | None = None
@@ -201,7 +202,7 @@ class ClassPool(Keeps):
         """Answers by the evidence of the stream, or of kept rows where the labels come in runs."""
         told, is_in_runs = asked.now, self._kept_scores is not None and self._is_in_runs
         if is_in_runs:
-            told = self._now.ask(told.logs, self._kept_scores, 1 - self.mixing)
+            told = self._now.ask(told.logs, self._kept_scores, 1 - self.mixing, is_silent=self._is_silent())
         return log_normalised(self._now.answer(told.candidates, by_kept_rows=is_in_runs) + asked.prior)
 
     def _answer_for_any_time(self, x: Floats) -> Floats:
@@ -209,7 +210,7 @@ class ClassPool(Keeps):
         assert self._maps is not None
         logs = self._balanced(self._likely(self._maps(x), self._rules.held / self._rules.held.sum())[0])
         scores = self._judged()
-        told = self._now.ask(logs) if scores is None else self._now.ask(logs, scores, 1.0)
+        told = self._now.ask(logs, scores, 0.0 if scores is None else 1.0, is_silent=self._is_silent())
         return log_normalised(self._now.answer(told.candidates, by_kept_rows=True) + self._prior())
 
     def _ask(self, x: Floats) -> _Asked:
@@ -222,13 +223,23 @@ class ClassPool(Keeps):
 
     def _told(self, x: Floats, features: list[Floats], likely: Floats, by_rules: Floats) -> _Asked:
         """Returns what is said to rows by members that find them so likely."""
-        prior, now = self._prior(), self._now.ask(self._balanced(likely))
+        prior, now = self._prior(), self._now.ask(self._balanced(likely), is_silent=self._is_silent())
         return _Asked(x, features, likely, by_rules, log_normalised(likely + prior), prior, now)
 
     def _told_next(self, asked: _Asked, lifted: Floats) -> Told:
         """Returns what is said for the next rows: by members, by each with what the labels before tell, and for now."""
         both = np.concatenate([asked.logs, log_normalised(asked.logs + lifted)])
-        return self._next.ask(both, others=[log_normalised(self._now.answer(asked.now.candidates) + asked.prior)])
+        now, is_silent = log_normalised(self._now.answer(asked.now.candidates) + asked.prior), self._is_silent()
+        return self._next.ask(both, others=[now], is_silent=None if is_silent is None else np.tile(is_silent, 2))
+
+    def _is_silent(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
+        """Returns which members have nothing to say, (M,): clusters and trees, at first; None where all do."""
+        silent = self._clusters.is_silent(self.rows), not self._trees.sizes.size
+        if not any(silent):
+            return None
+        is_silent = np.zeros(self._n_members, dtype=bool)
+        is_silent[-2 - N_NEIGHBOUR_MEMBERS : -N_NEIGHBOUR_MEMBERS] = silent
+        return is_silent
 
     def _likely(self, features: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
         """Returns log p(x | y) of the members up to constants, (M, B, C), and log p(y | x) of the rules, (K, B, C).

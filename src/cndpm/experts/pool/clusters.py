@@ -20,11 +20,13 @@ from cndpm.experts.pool.kept_rows import KeptRows
 from cndpm.experts.pool.mix import softmax
 from cndpm.experts.pool.moments import UNSEEN, Labels, shrunk
 from cndpm.experts.pool.representations import Floats
-from cndpm.experts.pool.rules import KNOWN
 from cndpm.state import Keeps, State, StateError, integers, tensor, whole
 
+_FEWEST, _ROWS_EACH = 4, 10
+"""Rows of a label from which it has mixtures, and rows of a half for each further Gaussian."""
+
 _LATEST = 1000
-"""Rows of a label, the latest, that its mixtures are fitted to at most."""
+"""Rows of a label, the latest, that its mixtures are fitted to at most; and rows that tell how labels scatter."""
 
 _EVERY = 0.2
 """Part of these rows that come before the mixtures of a label are fitted anew."""
@@ -99,6 +101,10 @@ class Clusters(Keeps):
     def __len__(self) -> int:
         return len(self.keys)
 
+    def is_silent(self, rows: KeptRows) -> bool:
+        """Returns whether a label has no mixtures yet that should have some: until then answers would leave it out."""
+        return len(self._labels) < max(int((rows.counts >= _FEWEST).sum()), 1)
+
     @property
     def n_numbers_kept(self) -> int:
         """Numbers of all Gaussians."""
@@ -124,24 +130,25 @@ class Clusters(Keeps):
     def grow(self, rows: KeptRows, seed: int) -> None:
         """Fits the mixtures of the label of which most is new, if that is enough; a seed draws where they begin."""
         met = rows.counts
-        news = np.where(met < KNOWN, 0.0, (met - self.fitted_at) / np.minimum(np.maximum(met, 1), _LATEST))
+        news = np.where(met < _FEWEST, 0.0, (met - self.fitted_at) / np.minimum(np.maximum(met, 1), _LATEST))
         if not news.size or news.max() < _EVERY:
             return
         label = int(rows.y[np.where(news[rows.y] == news.max(), rows.serial, rows.n).argmin()])  # whose rows are oldest
         self.fitted_at[label] = met[label]
-        at = np.flatnonzero((rows.y == label) & (rows.serial >= self.since))
+        at = np.flatnonzero(rows.y == label)
         at = at[np.argsort(rows.nth[at])[-_LATEST:]]
+        since = at[rows.serial[at] >= self.since]
+        at = (
+            since if len(since) >= _FEWEST else at
+        )  # of a label that stays away, rows from before are the best there are
         halves = [rows.z[at[rows.nth[at] % 2 == half]].astype(np.float64) for half in (0, 1)]
-        room = _MOST_NUMBERS // (2 * int((met >= KNOWN).sum()) * rows.z.shape[1] ** 2)
-        if min(map(len, halves)) < KNOWN // 2 or not room:
+        room = _MOST_NUMBERS // (2 * int((met >= _FEWEST).sum()) * rows.z.shape[1] ** 2)
+        if min(map(len, halves)) < _FEWEST // 2 or not room:
             return
+        n, most = max(int((self.keys == 2 * label).sum()), 1), min(room, _MOST, min(map(len, halves)) // _ROWS_EACH)
+        n_tried = [k for k in (n // 2, n, 2 * n, 4 * n) if 0 < k <= most] or [1]
         rng = np.random.default_rng([seed, int(met[label])])
-        self._replace(label, _best(halves, self._n_tried(label, room, halves), rng))
-
-    def _n_tried(self, label: int, room: int, halves: Sequence[Floats]) -> list[int]:
-        """Returns how many Gaussians the halves may have: half as many as a label had, as many, twice, four times."""
-        n, most = max(int((self.keys == 2 * label).sum()), 1), min(room, _MOST, min(map(len, halves)) // (KNOWN // 2))
-        return [k for k in (n // 2, n, 2 * n, 4 * n) if 0 < k <= most] or [1]
+        self._replace(label, _best(halves, n_tried, _within(rows, self.since), rng))
 
     def _replace(self, label: int, pair: Sequence[_Mixture]) -> None:
         """Puts the mixtures of both halves in the place of those that a label had."""
@@ -240,12 +247,21 @@ class _Mixture(NamedTuple):
         return float(np.logaddexp.reduce(self.each(z), axis=1).sum())
 
 
-def _best(halves: Sequence[Floats], n_tried: Sequence[int], rng: np.random.Generator) -> Sequence[_Mixture]:
+def _best(
+    halves: Sequence[Floats], n_tried: Sequence[int], prior: Floats, rng: np.random.Generator
+) -> Sequence[_Mixture]:
     """Returns the mixtures of two halves of rows (m, d), of as many Gaussians as make the other half likeliest."""
-    rows = np.concatenate(halves)
-    prior = shrunk(np.cov(rows.T).reshape(2 * rows.shape[1:]), len(rows))
     tried = [[_Mixture.fit(half, n, prior, rng) for half in halves] for n in n_tried]
     return max(tried, key=lambda pair: pair[0].log_density(halves[1]) + pair[1].log_density(halves[0]))
+
+
+def _within(rows: KeptRows, since: int) -> Floats:
+    """Returns the covariance, shrunk, of rows from a number on around the mean of their label, (d, d)."""
+    at = rows.latest(_LATEST)
+    at = at[rows.serial[at] >= since] if (rows.serial[at] >= since).any() else at
+    z, is_own = rows.z[at].astype(np.float64), rows.y[at] == np.unique(rows.y[at])[:, None]
+    away = z - (is_own / is_own.sum(axis=1, keepdims=True)).T @ (is_own @ z)
+    return shrunk(away.T @ away / len(at), len(at))
 
 
 def _freedom(counts: Floats) -> Floats:

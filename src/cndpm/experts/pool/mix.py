@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cndpm.experts.pool.moments import Labels
 from cndpm.experts.pool.representations import Floats
@@ -34,6 +35,9 @@ _CLOCKS = np.array([[0.98], [0.998], [0.99]])
 _RIDGE = 20.0
 """The stack's curvature that is always there; the rest fades with the slower clock of members."""
 
+_CREDIT = 2.0
+"""Nats that models which forget nothing have at the beginning: without evidence they are believed."""
+
 TOGETHER, _SURPRISE = 10, 0.5
 """Rows that are learned together, unless they have contradicted the answers to them by so many nats more than these
 expected."""
@@ -50,7 +54,7 @@ class Told(NamedTuple):
         candidates: Probabilities, (3 or more, B, C).
 
     Example:
-        >>> told = Mix(2).ask(np.log(np.full((2, 5, 4), 0.25)))
+        >>> told = Mix(2, trusted=[0]).ask(np.log(np.full((2, 5, 4), 0.25)))
         >>> told.each.shape, told.candidates.shape
         ((6, 5, 4), (3, 5, 4))
     """
@@ -65,10 +69,11 @@ class Mix(Keeps):
 
     Args:
         n_members: M.
+        trusted: Members that are believed while there is no evidence.
         n_others: Further candidates, which answer by themselves.
 
     Example:
-        >>> mix = Mix(2)
+        >>> mix = Mix(2, trusted=[0])
         >>> right, wrong = np.log([[[0.9, 0.1]], [[0.1, 0.9]]])
         >>> for _ in range(20):
         ...     mix.learn(mix.ask(np.stack([right, wrong])), np.array([0]), np.ones(1))
@@ -83,8 +88,9 @@ class Mix(Keeps):
         "curvature": tensor("members", "members"),
     }
 
-    def __init__(self, n_members: int, n_others: int = 0) -> None:
+    def __init__(self, n_members: int, trusted: Sequence[int], n_others: int = 0) -> None:
         self.scores = np.zeros((2, len(TEMPERATURES) * n_members))
+        self.scores.reshape(2, -1, n_members)[..., list(trusted)] = _CREDIT
         self.top = np.zeros(3 + n_others)
         self.exponents, self.curvature = np.full(n_members, 1 / n_members), _RIDGE * np.eye(n_members)
         self._by_clock = softmax(self.scores)  # which stays until more is learned
@@ -97,7 +103,12 @@ class Mix(Keeps):
         return np.asarray(top[:2] @ by_clock + top[2] * stacked / max(stacked.sum(), 1.0))
 
     def ask(
-        self, logs: Floats, kept_scores: Floats | None = None, part: float = 0.0, others: Sequence[Floats] = ()
+        self,
+        logs: Floats,
+        kept_scores: Floats | None = None,
+        part: float = 0.0,
+        others: Sequence[Floats] = (),
+        is_silent: NDArray[np.bool_] | None = None,
     ) -> Told:
         """Returns what members and candidates say.
 
@@ -106,11 +117,16 @@ class Mix(Keeps):
             others: Log-probabilities of further candidates, (B, C) each.
             kept_scores: Evidence on kept rows, (T M,), in the place of that of the stream.
             part: How far it takes that place.
+            is_silent: Which members say nothing for now, (M,), and so have no weight; None where all speak.
         """
         each, shape = tempered(logs), logs.shape[1:]
-        weights = self._by_clock
+        weights, scores = self._by_clock, self.scores
         if kept_scores is not None:
-            weights = softmax((1 - part) * self.scores + part * kept_scores)
+            scores = (1 - part) * scores + part * kept_scores
+        if is_silent is not None:
+            scores = np.where(np.tile(is_silent, len(TEMPERATURES)), -np.inf, scores)
+        if scores is not self.scores:
+            weights = softmax(scores)
         candidates = np.empty((len(self.top), *shape))
         np.matmul(weights, each.reshape(len(each), -1), out=candidates[:2].reshape(2, -1))
         candidates[2] = softmax((self.exponents @ logs.reshape(len(logs), -1)).reshape(shape))
