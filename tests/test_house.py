@@ -11,14 +11,14 @@ ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
     "modules": 286,
-    "lines": 41638,
-    "executable lines": 26120,
-    "docstring lines": 8074,
+    "lines": 41990,
+    "executable lines": 26348,
+    "docstring lines": 8148,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
     "public names": 330,
-    "numeric constants": 162,
+    "numeric constants": 166,
     "file names used twice": 2,
 }
 MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}
