@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
     "modules": 286,
-    "lines": 41990,
-    "executable lines": 26348,
+    "lines": 41991,
+    "executable lines": 26351,
     "docstring lines": 8148,
     "function median": 6,
     "function 90 %": 16,

@@ -71,6 +71,7 @@ class _Asked(NamedTuple):
     logs: Floats
     prior: Floats
     now: Told
+    is_silent: np.ndarray[tuple[int], np.dtype[np.bool_]] | None
 
 
 class ClassPool(Keeps):
@@ -202,7 +203,7 @@ class ClassPool(Keeps):
         """Answers by the evidence of the stream, or of kept rows where the labels come in runs."""
         told, is_in_runs = asked.now, self._kept_scores is not None and self._is_in_runs
         if is_in_runs:
-            told = self._now.ask(told.logs, self._kept_scores, 1 - self.mixing, is_silent=self._is_silent())
+            told = self._now.ask(told.logs, self._kept_scores, 1 - self.mixing, is_silent=asked.is_silent)
         return log_normalised(self._now.answer(told.candidates, by_kept_rows=is_in_runs) + asked.prior)
 
     def _answer_for_any_time(self, x: Floats) -> Floats:
@@ -223,14 +224,16 @@ class ClassPool(Keeps):
 
     def _told(self, x: Floats, features: list[Floats], likely: Floats, by_rules: Floats) -> _Asked:
         """Returns what is said to rows by members that find them so likely."""
-        prior, now = self._prior(), self._now.ask(self._balanced(likely), is_silent=self._is_silent())
-        return _Asked(x, features, likely, by_rules, log_normalised(likely + prior), prior, now)
+        prior, is_silent = self._prior(), self._is_silent()
+        now = self._now.ask(self._balanced(likely), is_silent=is_silent)
+        return _Asked(x, features, likely, by_rules, log_normalised(likely + prior), prior, now, is_silent)
 
     def _told_next(self, asked: _Asked, lifted: Floats) -> Told:
         """Returns what is said for the next rows: by members, by each with what the labels before tell, and for now."""
         both = np.concatenate([asked.logs, log_normalised(asked.logs + lifted)])
-        now, is_silent = log_normalised(self._now.answer(asked.now.candidates) + asked.prior), self._is_silent()
-        return self._next.ask(both, others=[now], is_silent=None if is_silent is None else np.tile(is_silent, 2))
+        now = log_normalised(self._now.answer(asked.now.candidates) + asked.prior)
+        is_silent = None if asked.is_silent is None else np.tile(asked.is_silent, 2)
+        return self._next.ask(both, others=[now], is_silent=is_silent)
 
     def _is_silent(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
         """Returns which members have nothing to say, (M,): clusters and trees, at first; None where all do."""
