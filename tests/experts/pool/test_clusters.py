@@ -142,10 +142,11 @@ def test_without_rows_or_room_nothing_is_said():
     assert len(few) == 0
 
 
-def test_the_numbers_of_all_covariances_are_bounded():
-    x = np.random.default_rng(0).normal(size=(4000, 40)) + 6 * np.random.default_rng(1).integers(0, 4, (4000, 1))
-    clusters = grown(kept(x, np.arange(4000) % 20), n_times=60)
-    assert 0 < clusters.whitening.size <= module._MOST_NUMBERS
+@pytest.mark.parametrize(("most", "n"), [(16, 1), (15, 0), (32, 2)])
+def test_the_numbers_of_all_covariances_are_bounded(monkeypatch, most, n):
+    monkeypatch.setattr(module, "_MOST_NUMBERS", most)  # two labels, two halves, four numbers a covariance
+    clusters = grown(kept(*drawn()))
+    assert [n_of(clusters, label, half) for label in (0, 1) for half in (0, 1)] == [n] * 4
     assert clusters.n_numbers_kept == clusters.whitening.size + clusters.means.size + len(clusters)
 
 

@@ -160,6 +160,7 @@ def test_it_is_restored_to_the_bit(forest):
         ("thresholds", lambda v: v * torch.nan),
         ("above", lambda v: 0 * v),
         ("above", lambda v: torch.where(v > 0, 1, v)),  # the node that is below, too
+        ("above", lambda v: torch.where(torch.arange(len(v)) == 0, 0, v)),  # a root leads to itself
     ],
 )
 def test_a_wrong_state_is_refused(forest, name, change):
