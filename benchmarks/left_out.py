@@ -166,7 +166,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "shipped": {},
     "two rates": {"class_pool._KEEPS": (0.9, 0.985)},
     "one rate": {"class_pool._KEEPS": (0.95,)},
-    "scatter of 200": {"class_pool._FADE": 0.995},
+    "scatter of 500": {"class_pool._FADE": 0.998},
     "scatter of 100": {"class_pool._FADE": 0.99},
     "one window": _windows(1 << 62),
     "a window of 500": _windows(500, 1 << 62),
@@ -189,6 +189,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "15 nearest": {"kept_rows._N_NEAREST": 15},
     "five trees": {"trees._MOST": 5},
     "no trees": {"trees._EVERY": 1e9},
+    "no credit": {"mix._CREDIT": 0.0},
     "no clusters": {"clusters._FEWEST": 1 << 40},
     "clusters renewed twice as often": {"clusters._EVERY": 0.1},
     "clusters renewed half as often": {"clusters._EVERY": 0.4},
@@ -202,7 +203,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "switch 0.01": {"rules._SWITCH": 0.01},
     "never refitted": {"class_pool._MOST_OUTSIDE": 2.0},
     "never judged": {"class_pool._IN_RUNS": 2.0},
-    "unseen 1": {"moments._UNSEEN": 1.0},
+    "unseen 1": {"moments.UNSEEN": 1.0, "clusters.UNSEEN": 1.0},
     "no new rules": {"rules._FEWEST": 1 << 40},
 }
 """Constants that are exchanged, by module and name."""

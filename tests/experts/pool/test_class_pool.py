@@ -371,3 +371,14 @@ def test_the_latest_labels_count_most_however_rows_are_cut_into_batches():
     one.refresh()
     other.refresh()
     np.testing.assert_allclose(one.lately, other.lately)
+
+
+def test_where_labels_come_in_runs_kept_rows_say_who_answers():
+    x, y = rows(600)
+    order = np.argsort(y, kind="stable")
+    pool = learned(x[order], y[order])
+    pool.refresh()
+    assert pool._is_in_runs
+    before = pool.answer(x[:50])
+    pool._kept_scores = np.where(np.arange(len(pool._kept_scores)) == 0, 0.0, -1e3)
+    assert np.abs(pool.answer(x[:50]) - before).max() > 0.1
