@@ -154,7 +154,7 @@ _MODULES |= {m.__name__.rsplit(".", 1)[-1]: m for m in (clusters, rules, trees)}
 
 
 def _windows(*windows: int) -> dict[str, Any]:
-    n = {f"{module}.N_NEIGHBOUR_MEMBERS": len(windows) + 1 for module in ("kept_rows", "class_pool")}
+    n = {f"{module}.N_NEIGHBOUR_MEMBERS": len(windows) + 2 for module in ("kept_rows", "class_pool")}
     return {"kept_rows._WINDOWS": windows, **n}
 
 
@@ -168,9 +168,9 @@ CHANGES: dict[str, dict[str, Any]] = {
     "one rate": {"class_pool._KEEPS": (0.95,)},
     "scatter of 500": {"class_pool._FADE": 0.998},
     "scatter of 100": {"class_pool._FADE": 0.99},
-    "one window": _windows(1 << 62),
-    "a window of 500": _windows(500, 1 << 62),
-    "a window of 1,000 besides": _windows(200, 1000, 1 << 62),
+    "one window": _windows(),
+    "a window of 500": _windows(500),
+    "a window of 1,000 besides": _windows(200, 1000),
     "two temperatures": _temperatures(1.0, 0.5),
     "one temperature": _temperatures(1.0),
     "one clock": {"mix._CLOCKS": np.array([[0.99], [0.99], [0.99]])},

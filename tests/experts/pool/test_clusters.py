@@ -23,7 +23,7 @@ def drawn(n=400, d=2, seed=0):
 def kept(x, y, room=10_000):
     rows = KeptRows(x.shape[1], room)
     rows.admit(int(y.max()) + 1)
-    rows.add(x, x, y)
+    rows.add(x, rows.place(x), y)
     return rows
 
 
@@ -102,7 +102,7 @@ def test_what_comes_later_moves_no_other_label():
     before = clusters.answer(x)[0, :, 0]
     more = np.random.default_rng(5).normal(size=(3000, 2))
     for start in range(0, 3000, 100):
-        rows.add(more[start : start + 100], more[start : start + 100], np.ones(100, int))
+        rows.add(more[start : start + 100], rows.place(more[start : start + 100]), np.ones(100, int))
         clusters.grow(rows, seed=0)
     np.testing.assert_allclose(clusters.answer(x)[0, :, 0], before, atol=1e-9)
 
@@ -117,10 +117,10 @@ def test_mixtures_are_fitted_anew_after_a_fifth_more_rows_one_label_at_a_time():
     clusters.grow(rows, seed=0)
     assert len(np.unique(clusters.keys // 2)) == 2
     before = clusters.fitted_at.copy()
-    rows.add(x[500:580], x[500:580], y[500:580])
+    rows.add(x[500:580], rows.place(x[500:580]), y[500:580])
     clusters.grow(rows, seed=0)
     np.testing.assert_array_equal(clusters.fitted_at, before)
-    rows.add(x[580:700], x[580:700], y[580:700])
+    rows.add(x[580:700], rows.place(x[580:700]), y[580:700])
     clusters.grow(rows, seed=0)
     assert (clusters.fitted_at > before).sum() == 1
 
@@ -156,7 +156,7 @@ def test_mixtures_begin_anew_with_rows_from_a_number_on():
     clusters = grown(rows)
     clusters.begin(400)
     assert len(clusters) == 0
-    rows.add(x + 20, x + 20, y)
+    rows.add(x + 20, rows.place(x + 20), y)
     for _ in range(4):
         clusters.grow(rows, seed=0)
     assert clusters.means.min() > 10
@@ -180,7 +180,7 @@ def test_clusters_are_silent_until_every_label_of_four_rows_has_some():
     assert clusters.is_silent(rows)
     clusters.grow(rows, seed=0)
     assert not clusters.is_silent(rows)
-    rows.add(x[:1], x[:1], np.array([2]))
+    rows.add(x[:1], rows.place(x[:1]), np.array([2]))
     assert clusters.is_silent(rows)
 
 
@@ -189,7 +189,7 @@ def test_a_label_that_stays_away_keeps_mixtures_of_its_rows_from_before():
     rows = kept(x, y)
     clusters = grown(rows)
     clusters.begin(400)
-    rows.add(x[y == 0] + 30, x[y == 0] + 30, np.zeros(int((y == 0).sum()), int))
+    rows.add(x[y == 0] + 30, rows.place(x[y == 0] + 30), np.zeros(int((y == 0).sum()), int))
     for _ in range(4):
         clusters.grow(rows, seed=0)
     assert clusters.means[clusters.keys // 2 == 0].min() > 20
@@ -212,7 +212,7 @@ def test_state_resumes_to_the_bit_and_grows_the_same():
     resumed = Clusters(2)
     resumed.load_state_dict(clusters.state_dict(), d=2, labels=2)
     np.testing.assert_array_equal(resumed.answer(x), clusters.answer(x))
-    rows.add(x[400:], x[400:], y[400:])
+    rows.add(x[400:], rows.place(x[400:]), y[400:])
     clusters.grow(rows, seed=0)
     resumed.grow(rows, seed=0)
     np.testing.assert_array_equal(resumed.answer(x), clusters.answer(x))

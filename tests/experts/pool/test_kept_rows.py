@@ -19,7 +19,7 @@ def kept(batches, room, d=2, seed=0):
     shown = []
     for labels in batches:
         x = rng.normal(size=(len(labels), d))
-        rows.add(x, x, np.array(labels))
+        rows.add(x, rows.place(x), np.array(labels))
         shown += list(zip(x.tolist(), labels, strict=True))
     return rows, shown
 
@@ -90,7 +90,7 @@ def test_dropped_rows_are_as_if_they_had_never_come(batches, room, data):
     assert all(left[serial] == (x, label) for x, label, serial in listed(rows))
     assert rows.counts.tolist() == [sum(one[1] == label for one in left) for label in range(N_LABELS)]
     more = np.random.default_rng(1).normal(size=(5, 2))
-    rows.add(more, more, np.arange(5) % N_LABELS)  # and the stream goes on behind them
+    rows.add(more, rows.place(more), np.arange(5) % N_LABELS)  # and the stream goes on behind them
     assert len(set(rows.serial.tolist())) == len(rows)
     assert [one[0] for one in listed(rows)][-1] == more[-1].tolist()
 
@@ -109,7 +109,8 @@ def test_distances_are_those_of_scikit_learn_plain_and_whitened():
     z = np.random.default_rng(5).normal(size=(7, 3))
     covariance = np.cov(np.random.default_rng(6).normal(size=(3, 30)))
     rows.measure(rows.x.copy(), np.linalg.cholesky(np.linalg.inv(covariance)))
-    plain, whitened = (near.squares + (near.asked**2).sum(axis=1, keepdims=True) for near in rows.near(z))
+    placed = rows.place(z)
+    plain, whitened = rows.squares(placed) + placed[..., -1].T[..., None]
     for squares, asked, others in ((plain, z, rows.x), (whitened, z @ rows.metric, rows.x @ rows.metric)):
         reference = NearestNeighbors(n_neighbors=60).fit(others)
         distances, at = reference.kneighbors(asked)
@@ -133,7 +134,7 @@ def test_members_vote_by_the_nearest_of_the_latest_200_and_of_all():
     batches = np.random.default_rng(0).integers(N_LABELS, size=(13, 100)).tolist()
     rows, _ = kept(batches, 5000)
     z = np.random.default_rng(1).normal(size=(9, 2))
-    told = neighbours(rows, z)
+    told = neighbours(rows, rows.place(z))
     assert len(told) == N_NEIGHBOUR_MEMBERS
     for member, (room, k) in enumerate([(200, 5), (5000, 5), (5000, 5)]):
         at = rows.latest(room)
@@ -142,7 +143,7 @@ def test_members_vote_by_the_nearest_of_the_latest_200_and_of_all():
 
 def test_windows_that_hold_all_rows_say_the_same():
     rows, _ = kept([[0, 1, 2] * 30], 100)
-    told = neighbours(rows, np.zeros((2, 2)))
+    told = neighbours(rows, rows.place(np.zeros((2, 2))))
     np.testing.assert_array_equal(told[0], told[1])
 
 
@@ -151,8 +152,8 @@ def test_a_row_does_not_vote_for_itself():
     rows = KeptRows(2, 100)
     rows.admit(N_LABELS)
     x, y = rng.normal(size=(60, 2)), rng.integers(2, size=60)
-    rows.add(x, x, y)
-    told = neighbours(rows, x[:1], without_itself=True)[0]
+    rows.add(x, rows.place(x), y)
+    told = neighbours(rows, rows.place(x[:1]), without_itself=True)[0]
     others = plain_votes(x[:1], x[1:], y[1:], 5)
     shares = [np.bincount(one, minlength=N_LABELS) / len(one) for one in (y, y[1:])]  # which are those of all rows
     np.testing.assert_allclose(told + np.log(shares[0] + 0.1), others + np.log(shares[1] + 0.1), atol=1e-5)
@@ -162,23 +163,25 @@ def test_a_row_does_not_vote_for_itself():
 def test_what_neighbours_say_does_not_depend_on_what_else_is_asked(batches):
     rows, _ = kept(batches, 30)
     asked = np.concatenate([rows.x, rows.x + 3])
-    together = neighbours(rows, asked)
+    together = neighbours(rows, rows.place(asked))
     for i in range(len(asked)):
-        np.testing.assert_allclose(neighbours(rows, asked[i : i + 1])[:, 0], together[:, i], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            neighbours(rows, rows.place(asked[i : i + 1]))[:, 0], together[:, i], rtol=1e-9, atol=1e-9
+        )
 
 
 @pytest.mark.parametrize("n", [8, 12])
 def test_where_all_rows_are_the_same_none_votes_for_itself(n):
     rows = KeptRows(2, 100)
     rows.admit(2)
-    rows.add(np.ones((n, 2)), np.ones((n, 2)), np.arange(n) % 2)
-    told = neighbours(rows, np.ones((1, 2)), without_itself=True)
+    rows.add(np.ones((n, 2)), rows.place(np.ones((n, 2))), np.arange(n) % 2)
+    told = neighbours(rows, rows.place(np.ones((1, 2))), without_itself=True)
     np.testing.assert_allclose(told, np.log(0.1) - np.log(0.6))
 
 
 def test_few_rows_say_nothing():
     rows, _ = kept([[0, 1, 0, 1, 0]], 100)
-    assert not neighbours(rows, np.zeros((3, 2))).any()
+    assert not neighbours(rows, rows.place(np.zeros((3, 2)))).any()
 
 
 def test_no_room_keeps_no_row_and_counts_them():
@@ -194,9 +197,9 @@ def test_state_resumes_to_the_bit(batches, room):
     resumed.measure(resumed.x, resumed.metric)
     more = np.random.default_rng(3).normal(size=(8, 2))
     for one in (rows, resumed):
-        one.add(more, more, np.arange(8) % N_LABELS)
+        one.add(more, one.place(more), np.arange(8) % N_LABELS)
     np.testing.assert_array_equal(rows.x, resumed.x)
-    np.testing.assert_array_equal(neighbours(rows, more), neighbours(resumed, more))
+    np.testing.assert_array_equal(neighbours(rows, rows.place(more)), neighbours(resumed, resumed.place(more)))
 
 
 @pytest.mark.parametrize(("name", "changed"), [("y", lambda y: y + N_LABELS), ("nth", lambda nth: nth[:-1]), ("n", -1)])

@@ -22,7 +22,7 @@ def drawn(n, seed=0):
 def kept(x, y, n_labels=2):
     rows = KeptRows(x.shape[1], room=2 * len(x))
     rows.admit(n_labels)
-    rows.add(x, x, y)
+    rows.add(x, rows.place(x), y)
     return rows
 
 

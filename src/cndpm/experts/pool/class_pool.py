@@ -18,7 +18,7 @@ import torch
 from cndpm.experts.pool.clusters import Clusters
 from cndpm.experts.pool.dynamics import Dynamics
 from cndpm.experts.pool.judging import evidence_of
-from cndpm.experts.pool.kept_rows import N_NEIGHBOUR_MEMBERS, KeptRows, neighbours
+from cndpm.experts.pool.kept_rows import N_NEIGHBOUR_MEMBERS, KeptRows, Singles, neighbours
 from cndpm.experts.pool.mix import LOWEST, TEMPERATURES, TOGETHER, Backlog, Mix, Told, log_normalised, shares
 from cndpm.experts.pool.moments import ByLabel, Labels, Moments
 from cndpm.experts.pool.representations import Floats, Representations
@@ -68,7 +68,6 @@ class _Asked(NamedTuple):
     features: list[Floats]
     likely: Floats
     by_rules: Floats
-    logs: Floats
     prior: Floats
     now: Told
     is_silent: np.ndarray[tuple[int], np.dtype[np.bool_]] | None
@@ -137,7 +136,8 @@ class ClassPool(Keeps):
         self._earlier = [(deepcopy(self._now), deepcopy(self._next))] * 2
         self._kept_scores: Floats | None = None
         self._asked: _Asked | None = None
-        self._said_next: Floats | None = None
+        self._placed = self.rows.place(np.zeros((0, n_columns)))  # where rows lie that were asked about last
+        self._said_next: tuple[Floats, Floats] | None = None  # what labels before told of them, and the answer
         self._backlog = Backlog()
 
     @property
@@ -193,10 +193,11 @@ class ClassPool(Keeps):
     def _answer_next(self, asked: _Asked, since: Sequence[int] = ()) -> Floats:
         """Answers for rows that come next."""
         if self._said_next is not None and not len(since):
-            return self._said_next
-        told = self._told_next(asked, self._dynamics.lift(len(asked.x), since))
-        said = log_normalised(self._next.answer(told.candidates))
-        self._said_next = said if not len(since) else self._said_next
+            return self._said_next[1]
+        lifted = self._dynamics.lift(len(asked.x), since)
+        said = log_normalised(self._next.answer(self._told_next(asked, lifted).candidates))
+        if not len(since):
+            self._said_next = lifted, said
         return said
 
     def _answer_now(self, asked: _Asked) -> Floats:
@@ -209,7 +210,8 @@ class ClassPool(Keeps):
     def _answer_for_any_time(self, x: Floats) -> Floats:
         """Answers by members as kept rows judge them, and by rules as often as each held."""
         assert self._maps is not None
-        logs = self._balanced(self._likely(self._maps(x), self._rules.held / self._rules.held.sum())[0])
+        features, held = self._maps(x), self._rules.held / self._rules.held.sum()
+        logs = self._balanced(self._likely(features, self.rows.place(features[0]), held)[0])
         scores = self._judged()
         told = self._now.ask(logs, scores, 0.0 if scores is None else 1.0, is_silent=self._is_silent())
         return log_normalised(self._now.answer(told.candidates, by_kept_rows=True) + self._prior())
@@ -219,21 +221,25 @@ class ClassPool(Keeps):
         if self._asked is None or not np.array_equal(self._asked.x, x):
             assert self._maps is not None
             features, self._said_next = self._maps(x), None
-            self._asked = self._told(x.copy(), features, *self._likely(features, self._rules.weights))
+            self._placed = self.rows.place(features[0])
+            self._asked = self._told(x.copy(), features, *self._likely(features, self._placed, self._rules.weights))
         return self._asked
 
     def _told(self, x: Floats, features: list[Floats], likely: Floats, by_rules: Floats) -> _Asked:
         """Returns what is said to rows by members that find them so likely."""
         prior, is_silent = self._prior(), self._is_silent()
         now = self._now.ask(self._balanced(likely), is_silent=is_silent)
-        return _Asked(x, features, likely, by_rules, log_normalised(likely + prior), prior, now, is_silent)
+        return _Asked(x, features, likely, by_rules, prior, now, is_silent)
 
     def _told_next(self, asked: _Asked, lifted: Floats) -> Told:
         """Returns what is said for the next rows: by members, by each with what the labels before tell, and for now."""
-        both = np.concatenate([asked.logs, log_normalised(asked.logs + lifted)])
+        both = np.empty((2, *asked.likely.shape))
+        np.add(asked.likely, asked.prior, out=both[0])
+        np.add(both[0], lifted, out=both[1])
         now = log_normalised(self._now.answer(asked.now.candidates) + asked.prior)
         is_silent = None if asked.is_silent is None else np.tile(asked.is_silent, 2)
-        return self._next.ask(both, others=[now], is_silent=is_silent)
+        logs = log_normalised(both).reshape(-1, *lifted.shape)
+        return self._next.ask(logs, others=[now], is_silent=is_silent)
 
     def _is_silent(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
         """Returns which members have nothing to say, (M,): clusters and trees, at first; None where all do."""
@@ -244,21 +250,21 @@ class ClassPool(Keeps):
         is_silent[-2 - N_NEIGHBOUR_MEMBERS : -N_NEIGHBOUR_MEMBERS] = silent
         return is_silent
 
-    def _likely(self, features: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
+    def _likely(self, features: list[Floats], placed: Singles, weights: Floats) -> tuple[Floats, Floats]:
         """Returns log p(x | y) of the members up to constants, (M, B, C), and log p(y | x) of the rules, (K, B, C).
 
-        Of the rules one member is made by their weights (K,).
+        Rows have features and are placed among the others; of the rules one member is made by their weights (K,).
         """
         k, n_labels = len(weights), len(self.counts)
         told = list(map(Moments.log_likelihood, self._moments, features))
         by_rules = np.zeros((k, len(features[0]), n_labels))
         if k > 1:  # one member of every representation stands for all its rules
-            rules = log_normalised(np.stack([likely[-k:] for likely in told]))
+            rules = log_normalised(np.concatenate([likely[-k:] for likely in told]).reshape(-1, *by_rules.shape))
             by_rules = rules.mean(axis=0)
             held = np.log(np.einsum("k,rkbc->rbc", weights, np.exp(rules)))
             told = [part for likely, one in zip(told, held, strict=True) for part in (likely[:-k], one[None])]
         z = features[0]
-        told += self._clusters.answer(z), self._trees.answer(z), neighbours(self.rows, z)
+        told += self._clusters.answer(z), self._trees.answer(z), neighbours(self.rows, placed)
         return np.concatenate(told), by_rules
 
     def _balanced(self, likely: Floats) -> Floats:
@@ -318,19 +324,21 @@ class ClassPool(Keeps):
         self.n_seen += len(y)
         if len(self.counts) > _MOST_LABELS:
             return
-        z, asked = x, None
+        asked = None
         if self._maps is None:
             np.add.at(self.counts, y, 1)
         else:
             asked, backlog = self._ask(x), self._backlog
-            since, is_each_known = (y.tolist(), True) if row_by_row else ((), False)
-            lifted = self._dynamics.lift(len(y), since, is_each_known=is_each_known)
+            if self._said_next is not None and (len(y) == 1 or not row_by_row):
+                lifted = self._said_next[0]
+            else:
+                since = y.tolist() if row_by_row else ()
+                lifted = self._dynamics.lift(len(y), since, is_each_known=row_by_row)
             backlog.add(asked.x, y, asked.likely, asked.by_rules, lifted)
             if len(backlog.y) < TOGETHER:
                 backlog.compare(self._answer_next(asked), y)
-            z = asked.features[0]
         self._dynamics.learn(y)
-        self.rows.add(x, z, y)
+        self.rows.add(x, self.rows.place(x) if asked is None else self._placed, y)
         is_due = self._is_fit_due()
         if asked is not None and (is_due or backlog.is_pressing or not self.counts[y].all()):
             self._catch_up(asked)
@@ -376,11 +384,12 @@ class ClassPool(Keeps):
         self.lately *= _LATELY ** len(y)
         np.add.at(self.lately, y, _LATELY ** rows[::-1])
         news = np.where(self.counts[y] >= KNOWN, self.mixing, 0.0)
-        self._next.learn(self._told_next(asked, lifted), y, np.ones(len(y)))
+        told = self._told_next(asked, lifted)
+        self._next.learn(told, y, np.ones(len(y)))
         self._now.learn(asked.now, y, news)
         is_known = self._rules.knows(y)
         self._rules.follow(asked.by_rules[:, rows, y][:, is_known], self.n_seen)
-        scores = asked.logs[:, rows, y] @ np.where(is_known, news, 0.0)
+        scores = told.logs[: self._n_members, rows, y] @ np.where(is_known, news, 0.0)
         gain = float(scores[self._fast].max() - scores[self._lasting].max())
         return self._rules.challenge(gain, int(np.ceil(news[is_known].sum()))) and self._n_rows > 0
 

@@ -61,7 +61,7 @@ class Clusters(Keeps):
         >>> rows, clusters = KeptRows(2, room=400), Clusters(2)
         >>> rows.admit(2)
         >>> clusters.admit(2)
-        >>> rows.add(x, x, y)
+        >>> rows.add(x, rows.place(x), y)
         >>> for _ in range(4):
         ...     clusters.grow(rows, seed=0)
         >>> clusters.answer(np.array([[4.0, 4.0], [-4.0, 4.0]]))[0].argmax(axis=1)
@@ -141,21 +141,22 @@ class Clusters(Keeps):
         at = (
             since if len(since) >= _FEWEST else at
         )  # of a label that stays away, rows from before are the best there are
-        halves = [rows.z[at[rows.nth[at] % 2 == half]].astype(np.float64) for half in (0, 1)]
+        of_halves = [at[rows.nth[at] % 2 == half] for half in (0, 1)]
+        size = min(map(len, of_halves))
         room = _MOST_NUMBERS // (2 * int((met >= _FEWEST).sum()) * rows.z.shape[1] ** 2)
-        if min(map(len, halves)) < _FEWEST // 2 or not room:
+        if size < _FEWEST // 2 or not room:
             return
-        n, most = max(int((self.keys == 2 * label).sum()), 1), min(room, _MOST, min(map(len, halves)) // _ROWS_EACH)
+        halves = np.stack([rows.z[half[-size:]].astype(np.float64) for half in of_halves])
+        n, most = max(int((self.keys == 2 * label).sum()), 1), min(room, _MOST, size // _ROWS_EACH)
         n_tried = [k for k in (n // 2, n, 2 * n, 4 * n) if 0 < k <= most] or [1]
         rng = np.random.default_rng([seed, int(met[label])])
         self._replace(label, _best(halves, n_tried, _within(rows, self.since), rng))
 
-    def _replace(self, label: int, pair: Sequence[_Mixture]) -> None:
+    def _replace(self, label: int, made: _Mixtures) -> None:
         """Puts the mixtures of both halves in the place of those that a label had."""
         stays = self.keys // 2 != label
-        keys = np.repeat(2 * label + np.arange(2), [len(mixture.logs) for mixture in pair])
-        parts = zip(self._parts, *pair, strict=True)
-        self._hold(np.append(self.keys[stays], keys), *(np.concatenate([old[stays], *new]) for old, *new in parts))
+        keys = np.append(self.keys[stays], np.repeat(2 * label + np.arange(2), made.logs.shape[1]))
+        self._hold(keys, *(np.concatenate([old[stays], *new]) for old, new in zip(self._parts, made, strict=True)))
 
     # Answers
 
@@ -176,10 +177,12 @@ class Clusters(Keeps):
         top = np.maximum.reduceat(logs, self._begins, axis=1)
         logs -= np.repeat(top, self._sizes, axis=1)
         halves = (top + np.log(np.add.reduceat(np.exp(logs), self._begins, axis=1))).reshape(len(z), -1, 2)
-        told = np.logaddexp(halves[:, :, 0], halves[:, :, 1]) - np.log(2)
+        told: Floats = np.logaddexp(halves[:, :, 0], halves[:, :, 1]) - np.log(2)
         if y is not None and nth is not None:
             own, at = np.nonzero(y[:, None] == self._labels)
             told[own, at] = halves[own, at, 1 - nth[own] % 2]
+        if len(self._labels) == n_labels:
+            return told[None]
         likely: Floats = np.repeat(told.min(axis=1, keepdims=True) - UNSEEN, n_labels, axis=1)
         likely[:, self._labels] = told
         return likely[None]
@@ -196,8 +199,8 @@ class Clusters(Keeps):
         return found
 
 
-class _Mixture(NamedTuple):
-    """A mixture of J Gaussians, as :class:`Clusters` keeps them."""
+class _Mixtures(NamedTuple):
+    """Two mixtures of J Gaussians, one of each half of a label's rows, as :class:`Clusters` keeps them."""
 
     counts: Floats
     logs: Floats
@@ -205,54 +208,56 @@ class _Mixture(NamedTuple):
     whitening: Floats
 
     @classmethod
-    def of(cls, z: Floats, shares: Floats, prior: Floats) -> _Mixture:
-        """Makes Gaussians of rows (n, d), of which each has shares (J, n).
+    def of(cls, z: Floats, shares: Floats, prior: Floats) -> _Mixtures:
+        """Makes Gaussians of the rows of both halves (2, n, d), of which each has shares (2, J, n).
 
         Covariances are those of the shares and of d + 2 rows of the `prior`, (d, d).
         """
-        counts, d = shares.sum(axis=1), z.shape[1]
-        means = (shares @ z) / np.maximum(counts, 1e-9)[:, None]
-        scatter = (shares[:, None] * z.T) @ z - counts[:, None, None] * means[:, :, None] * means[:, None]
-        covariances = (scatter + (d + 2) * prior) / (counts + d + 2)[:, None, None]
-        whitening = np.linalg.inv(np.linalg.cholesky(covariances)).transpose(0, 2, 1)
-        logs = np.log((counts + 1) / (counts + 1).sum()) + np.log(np.einsum("jdd->jd", whitening)).sum(axis=1)
+        counts, d = shares.sum(axis=2), z.shape[2]
+        means = (shares @ z) / np.maximum(counts, 1e-9)[..., None]
+        scatter = (shares[:, :, None] * z.transpose(0, 2, 1)[:, None]) @ z[:, None]
+        scatter -= counts[..., None, None] * means[..., None] * means[:, :, None]
+        covariances = (scatter + (d + 2) * prior) / (counts + d + 2)[..., None, None]
+        whitening = np.linalg.inv(np.linalg.cholesky(covariances)).transpose(0, 1, 3, 2)
+        logs = np.log((counts + 1) / (counts + 1).sum(axis=1, keepdims=True))
+        logs += np.log(np.einsum("hjdd->hjd", whitening)).sum(axis=2)
         half, freedom = 0.5 * d, _freedom(counts)
         logs += gammaln(0.5 * freedom + half) - gammaln(0.5 * freedom) - half * np.log(0.5 * freedom)
         return cls(counts, logs, means, whitening)
 
     @classmethod
-    def fit(cls, z: Floats, n: int, prior: Floats, rng: np.random.Generator) -> _Mixture:
-        """Fits n Gaussians to rows (m, d), beginning with rows far from each other."""
-        near = z @ np.linalg.inv(np.linalg.cholesky(prior)).T
-        centres, far = near[[rng.integers(len(z))]], np.full(len(z), np.inf)
+    def fit(cls, z: Floats, n: int, prior: Floats, rng: np.random.Generator) -> _Mixtures:
+        """Fits n Gaussians to the rows of each half (2, m, d), beginning with rows far from each other."""
+        near, halves = z @ np.linalg.inv(np.linalg.cholesky(prior)).T, np.arange(2)
+        centres, far = near[halves, rng.integers(z.shape[1], size=2)][:, None], np.full(z.shape[:2], np.inf)
         for _ in range(n - 1):
-            far = np.minimum(far, ((near - centres[-1]) ** 2).sum(axis=1)) + 1e-12
-            centres = np.append(centres, near[[rng.choice(len(z), p=far / far.sum())]], axis=0)
-        nearest = ((near[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
-        made = cls.of(z, (nearest == np.arange(n)[:, None]).astype(float), prior)
+            far = np.minimum(far, ((near - centres[:, -1:]) ** 2).sum(axis=2)) + 1e-12
+            drawn = far.cumsum(axis=1)
+            drawn = (drawn < drawn[:, -1:] * rng.random((2, 1))).sum(axis=1)
+            centres = np.append(centres, near[halves, drawn][:, None], axis=1)
+        nearest = ((near[:, :, None] - centres[:, None]) ** 2).sum(axis=3).argmin(axis=2)
+        made = cls.of(z, (nearest[:, None] == np.arange(n)[:, None]).astype(float), prior)
         for _ in range(_N_STEPS if n > 1 else 0):
-            made = cls.of(z, softmax(made.each(z)).T, prior)
+            made = cls.of(z, softmax(made.each(z)).transpose(0, 2, 1), prior)
         return made
 
     def each(self, z: Floats) -> Floats:
-        """Returns log densities of rows (n, d) by Gaussian, with its weight, (n, J)."""
-        away = (z - self.means[:, None]) @ self.whitening
-        freedom = _freedom(self.counts)
-        squares = np.einsum("jnd,jnd->nj", away, away)
-        told: Floats = self.logs - 0.5 * (freedom + z.shape[1]) * np.log1p(squares / freedom)
+        """Returns log densities of rows of both halves (2, n, d) by Gaussian, with its weight, (2, n, J)."""
+        away = (z[:, None] - self.means[:, :, None]) @ self.whitening
+        freedom = _freedom(self.counts)[:, None]
+        squares = np.einsum("hjnd,hjnd->hnj", away, away)
+        told: Floats = self.logs[:, None] - 0.5 * (freedom + z.shape[2]) * np.log1p(squares / freedom)
         return told
 
     def log_density(self, z: Floats) -> float:
-        """Returns the log density of rows (n, d) in all."""
-        return float(np.logaddexp.reduce(self.each(z), axis=1).sum())
+        """Returns the log density of rows of both halves (2, n, d) in all."""
+        return float(np.logaddexp.reduce(self.each(z), axis=2).sum())
 
 
-def _best(
-    halves: Sequence[Floats], n_tried: Sequence[int], prior: Floats, rng: np.random.Generator
-) -> Sequence[_Mixture]:
-    """Returns the mixtures of two halves of rows (m, d), of as many Gaussians as make the other half likeliest."""
-    tried = [[_Mixture.fit(half, n, prior, rng) for half in halves] for n in n_tried]
-    return max(tried, key=lambda pair: pair[0].log_density(halves[1]) + pair[1].log_density(halves[0]))
+def _best(halves: Floats, n_tried: Sequence[int], prior: Floats, rng: np.random.Generator) -> _Mixtures:
+    """Returns the mixtures of two halves of rows (2, m, d), of as many Gaussians as make the other half likeliest."""
+    tried = [_Mixtures.fit(halves, n, prior, rng) for n in n_tried]
+    return max(tried, key=lambda made: made.log_density(halves[::-1]))
 
 
 def _within(rows: KeptRows, since: int) -> Floats:

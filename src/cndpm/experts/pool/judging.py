@@ -48,7 +48,11 @@ def evidence_of(
     y, features = rows.y[at], maps(rows.x[at])
     models = [one.leave_one_out(f, y, rule) for one, f in zip(moments, features, strict=True)]
     z, nth = features[0], rows.nth[at]
-    by_rows = clusters.answer(z, y, nth), trees.answer(z, rows.serial[at]), neighbours(rows, z, without_itself=True)
+    by_rows = (
+        clusters.answer(z, y, nth),
+        trees.answer(z, rows.serial[at]),
+        neighbours(rows, rows.place(z), without_itself=True),
+    )
     told = np.concatenate([*models, *by_rows])
     scores = np.log(tempered(balanced(told))[:, np.arange(len(y)), y])
     by_label = np.mean([scores[:, y == label].mean(axis=1) for label in np.unique(y)], axis=0)

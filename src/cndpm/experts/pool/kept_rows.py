@@ -6,11 +6,9 @@ never displaced by those of one that does not.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable
-from itertools import repeat
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +17,17 @@ from cndpm.experts.pool.moments import Labels
 from cndpm.experts.pool.representations import Floats
 from cndpm.state import Keeps, State, StateError, expect, integers, tensor, whole
 
-__all__ = ["KeptRows", "neighbours"]
+__all__ = ["KeptRows", "Singles", "neighbours"]
 
 Singles = NDArray[np.float32]
 
-_WINDOWS = (200, 1 << 62)
-"""Rows among which neighbours are sought: the latest tell a change, all of them a rule of many parts."""
+_WINDOWS = (200,)
+"""Latest rows among which neighbours are sought, beside all: they tell a change, all of them a rule of many parts."""
 
 _N_NEAREST = 5
 """Neighbours in standard units, and where columns are rotated and stretched as labels scatter."""
 
-N_NEIGHBOUR_MEMBERS = len(_WINDOWS) + 1
+N_NEIGHBOUR_MEMBERS = len(_WINDOWS) + 2
 
 PSEUDO = 0.1
 """Votes and shares that every label has without a neighbour, or a tree."""
@@ -51,7 +49,7 @@ class KeptRows(Keeps):
         >>> rows = KeptRows(1, room=3)
         >>> rows.admit(2)
         >>> x = np.array([[5.0], [1.0], [2.0], [3.0]])
-        >>> rows.add(x, x, np.array([0, 1, 1, 1]))
+        >>> rows.add(x, rows.place(x), np.array([0, 1, 1, 1]))
         >>> sorted(rows.x.ravel().tolist())  # the label that has most gave up its oldest
         [2.0, 3.0, 5.0]
     """
@@ -79,8 +77,7 @@ class KeptRows(Keeps):
         self._queues: list[deque[int]] = [deque() for _ in self.counts]
         for i in np.argsort(nth, kind="stable").tolist():
             self._queues[y[i]].append(i)
-        near = z.astype(np.float32), (z @ self.metric).astype(np.float32)
-        self._parts: list[NDArray[Any]] = [x, y, serial, nth, *near, *map(_lengths, near)]
+        self._parts: list[NDArray[Any]] = [x, y, serial, nth, self.place(z)]
 
     def __len__(self) -> int:
         return self._size
@@ -98,7 +95,7 @@ class KeptRows(Keeps):
     @property
     def z(self) -> Singles:
         """The same in standard units, (m, d)."""
-        return self._parts[4][: self._size]
+        return self._parts[4][: self._size, 0, :-1]
 
     @property
     def serial(self) -> Labels:
@@ -126,19 +123,30 @@ class KeptRows(Keeps):
             self.counts = np.pad(self.counts, (0, more))
             self._queues += [deque() for _ in range(more)]
 
-    def add(self, x: Floats, z: Floats, y: Labels) -> None:
+    def place(self, z: Floats) -> Singles:
+        """Returns where rows in standard units (B, d) lie, (B, 2, d + 1): in these units, and whitened.
+
+        Behind each stands its squared length, so that one product tells distances.
+        """
+        n, d = z.shape
+        placed = np.empty((n, 2, d + 1), np.float32)
+        placed[:, 0, :d], placed[:, 1, :d] = z, z @ self.metric
+        at = placed[..., :d]
+        np.einsum("bmd,bmd->bm", at, at, out=placed[..., d])
+        return placed
+
+    def add(self, x: Floats, placed: Singles, y: Labels) -> None:
         """Adds rows in their order.
 
         Args:
             x: (B, d).
-            z: The same in standard units, (B, d).
+            placed: Where they lie, (B, 2, d + 1); see :meth:`place`.
             y: Their labels, (B,).
         """
         if self.room:
             if (n := min(self._size + len(y), self.room)) > len(self._parts[1]):
                 more = min(max(64, 2 * n), self.room) - len(self._parts[1])
                 self._parts = [np.concatenate([p, np.zeros((more, *p.shape[1:]), p.dtype)]) for p in self._parts]
-            near = z.astype(np.float32), (z @ self.metric).astype(np.float32)
             nth, places = np.empty_like(y), np.empty_like(y)
             for i, label in enumerate(y.tolist()):
                 if self._size < self.room:
@@ -148,8 +156,7 @@ class KeptRows(Keeps):
                 self._queues[label].append(place)
                 places[i], nth[i] = place, self.counts[label]
                 self.counts[label] += 1
-            rows = (x, y, np.arange(self.n, self.n + len(y)), nth, *near, *_lengths(np.stack(near)))
-            for part, values in zip(self._parts, rows, strict=True):
+            for part, values in zip(self._parts, (x, y, np.arange(self.n, self.n + len(y)), nth, placed), strict=True):
                 part[places] = values
         self.n += len(y)
 
@@ -210,81 +217,60 @@ class KeptRows(Keeps):
         self._hold(arrays["x"], arrays["y"], arrays["serial"], arrays["nth"], arrays["x"])
         return found
 
-    def near(self, z: Floats) -> list[Near]:
-        """Compares rows (B, d), in standard units, with those kept: plain and whitened."""
-        asked, found, n = (z.astype(np.float32), (z @ self.metric).astype(np.float32)), [], self._size
-        for a, b, lengths in zip(asked, self._parts[4:6], self._parts[6:], strict=True):
-            squares: Singles = (-2 * a) @ b[:n].T
-            squares += lengths[:n]
-            found.append(Near(squares, a, b))
-        return found
+    def squares(self, placed: Singles) -> Singles:
+        """Returns squared distances, in units and whitened, of rows that were placed to those kept, (2, B, m).
+
+        They are true to rounding, and less by the squared lengths of the rows that are asked about.
+        """
+        turned = -2 * placed.transpose(1, 0, 2)
+        turned[..., -1] = 1.0
+        return turned @ self._parts[4][: self._size].transpose(1, 2, 0)
 
 
-class Near(NamedTuple):
-    """Holds rows `asked`, (B, d), rows `kept`, (m or more, d), and how far these are from those.
-
-    `squares` are distances, squared and to rounding, less the squared lengths of those asked, (B, m).
-    """
-
-    squares: Singles
-    asked: Singles
-    kept: Singles
-
-
-def neighbours(kept: KeptRows, z: Floats, *, without_itself: bool = False) -> Floats:
+def neighbours(kept: KeptRows, placed: Singles, *, without_itself: bool = False) -> Floats:
     """Returns what the nearest kept rows say: log votes less log shares of the labels, (N_NEIGHBOUR_MEMBERS, B, C).
 
     Args:
         kept: The rows.
-        z: Rows that are asked about, in standard units, (B, d).
+        placed: Where rows that are asked about lie, (B, 2, d + 1).
         without_itself: Whether rows in the same place do not count: they are the row that is asked about.
     """
-    y = kept.y
-    if len(y) <= _N_NEAREST:
-        return np.zeros((N_NEIGHBOUR_MEMBERS, len(z), len(kept.counts)))
-    plain, whitened = kept.near(z)
+    y, k = kept.y, _N_NEAREST
+    if len(y) <= k:
+        return np.zeros((N_NEIGHBOUR_MEMBERS, len(placed), len(kept.counts)))
+    squares = kept.squares(placed)
     if without_itself:
-        is_same = plain.squares + _lengths(plain.asked)[:, None] < 1e-5
-        plain.squares[is_same] = whitened.squares[is_same] = np.inf
-    n_windows = 1 + bisect_left(_WINDOWS, len(y))  # the last of them holds all rows
-    windows, sizes = kept._latest(_WINDOWS[:n_windows])
-    nearest = np.stack(list(map(_nearest, repeat(plain.squares), windows, repeat(_N_NEAREST))))
-    told = _votes(plain, y, nearest, sizes)
-    nearest = _nearest(whitened.squares, windows[-1], _N_NEAREST)[None]
-    by_whitened = _votes(whitened, y, nearest, sizes[-1:])
-    return np.concatenate([told, *[told[-1:]] * (len(_WINDOWS) - n_windows), by_whitened])
-
-
-def _nearest(squares: Singles, at: Labels, k: int) -> NDArray[np.int64]:
-    """Returns which k of the rows `at`, or as many as there are, have the smallest squares (B, m), (B, k)."""
-    k = min(k, len(at))
-    if len(at) == squares.shape[1]:
-        return squares.argpartition(k - 1, axis=1)[:, :k]
-    return at[squares[:, at].argpartition(k - 1, axis=1)[:, :k]]
-
-
-def _votes(near: Near, y: Labels, chosen: NDArray[np.int64], sizes: Floats) -> Floats:
-    """Returns log votes of rows that were chosen in W windows (W, B, k), by distance, less log shares, (W, B, C).
-
-    Labels of the rows kept are `y` (m,); a window holds so many rows of each, `sizes` (W, C).
-    """
-    n_windows, n, k = chosen.shape
-    away = np.subtract(near.asked[:, None], near.kept[chosen], dtype=np.float64)
+        squares[:, squares[0] + placed[:, 0, -1:] < 1e-5] = np.inf
+    in_all = squares.argpartition(k - 1, axis=2)[:, :, :k]
+    windows = [room for room in _WINDOWS if room < len(y)]
+    found, sizes = kept._latest([*windows, len(y)])
+    in_windows = [at[squares[0][:, at].argpartition(min(k, len(at)) - 1, axis=1)[:, :k]] for at in found[:-1]]
+    n_more = len(_WINDOWS) - len(windows)  # windows that hold all rows
+    chosen = np.stack([*in_windows, *[in_all[0]] * n_more, *in_all])
+    sizes = sizes[[*range(len(windows)), *[-1] * (n_more + 2)]]
+    metric = np.zeros((N_NEIGHBOUR_MEMBERS, 1, 1), np.int64)
+    metric[-1] = 1
+    near, asked = kept._parts[4][chosen, metric], placed.transpose(1, 0, 2)[metric[:, 0, 0], :, None]
+    away = np.subtract(near, asked, dtype=np.float64)[..., :-1]
     weights = 1 / (1e-6 + np.sqrt(np.einsum("wbkd,wbkd->wbk", away, away)))  # exactly, for the nearest matter most
-    weights[np.isinf(near.squares[np.arange(n)[:, None], chosen])] = 0.0
-    weights *= k / np.maximum(weights.sum(axis=2, keepdims=True), 1e-300)
+    if without_itself:
+        weights[np.isinf(squares[metric, np.arange(len(placed))[:, None], chosen])] = 0.0
+    return _votes(weights, y[chosen], sizes)
+
+
+def _votes(weights: Floats, y: NDArray[np.int64], sizes: Floats) -> Floats:
+    """Returns log votes less log shares of C labels, (W, B, C).
+
+    In each of W ways k rows with labels `y` were chosen that weigh (W, B, k), among so many of each label, (W, C).
+    """
+    n_ways, n, k = y.shape
     n_labels = sizes.shape[1]
-    places = np.arange(0, n_windows * n * n_labels, n_labels).reshape(n_windows, n, 1) + y[chosen]
-    votes = np.bincount(places.ravel(), weights.ravel(), n_windows * n * n_labels).reshape(n_windows, n, n_labels)
+    weights *= k / np.maximum(weights.sum(axis=2, keepdims=True), 1e-300)
+    places = np.arange(0, n_ways * n * n_labels, n_labels).reshape(n_ways, n, 1) + y
+    votes = np.bincount(places.ravel(), weights.ravel(), n_ways * n * n_labels).reshape(n_ways, n, n_labels)
     shares = sizes / sizes.sum(axis=1, keepdims=True)
-    log_votes: Floats = np.log(votes + PSEUDO) - np.log(shares + PSEUDO)[:, None]
-    return log_votes
-
-
-def _lengths(rows: Singles) -> Singles:
-    """Returns squared lengths, (..., m), of rows (..., m, d)."""
-    lengths: Singles = np.einsum("...ij,...ij->...i", rows, rows)
-    return lengths
+    told: Floats = np.log(votes + PSEUDO) - np.log(shares + PSEUDO)[:, None]
+    return told
 
 
 def _depth(sizes: list[int], room: int) -> int:

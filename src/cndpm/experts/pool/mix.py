@@ -93,7 +93,7 @@ class Mix(Keeps):
         self.scores.reshape(2, -1, n_members)[..., list(trusted)] = _CREDIT
         self.top = np.zeros(3 + n_others)
         self.exponents, self.curvature = np.full(n_members, 1 / n_members), _RIDGE * np.eye(n_members)
-        self._by_clock = softmax(self.scores)  # which stays until more is learned
+        self._by_clock, self._by_candidate = softmax(self.scores), softmax(self.top)  # until more is learned
 
     @property
     def weights(self) -> Floats:
@@ -142,7 +142,7 @@ class Mix(Keeps):
             candidates: (3, B, C).
             by_kept_rows: Whether members were judged on kept rows, as the stack was not.
         """
-        weights = np.array([0.5, 0.5, 0.0]) if by_kept_rows else softmax(self.top)
+        weights = np.array([0.5, 0.5, 0.0]) if by_kept_rows else self._by_candidate
         answer: Floats = np.log(weights @ candidates.reshape(len(candidates), -1)).reshape(candidates.shape[1:])
         return answer
 
@@ -161,7 +161,7 @@ class Mix(Keeps):
         left, shares = keep[:, :1] * later[:, :1], weights * later
         self.scores = left[:2] * self.scores + shares[:2] @ np.log(told.each[:, *at]).T
         self.top = left[2] * self.top + np.log(told.candidates[:, *at]) @ shares[2]
-        self._by_clock = softmax(self.scores)
+        self._by_clock, self._by_candidate = softmax(self.scores), softmax(self.top)
         self._step(told, at, weights)
 
     def _step(self, told: Told, at: tuple[Labels, Labels], weights: Floats) -> None:
@@ -178,7 +178,7 @@ class Mix(Keeps):
 
     def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
         found = super().load_state_dict(state, **sizes)
-        self._by_clock = softmax(self.scores)
+        self._by_clock, self._by_candidate = softmax(self.scores), softmax(self.top)
         return found
 
 

@@ -39,8 +39,7 @@ _LIGHT, _LIGHT_SCATTER = 3.0, 200.0
 
 
 _OF_SLOTS = ("n", "means", "slopes", "offsets")
-_OF_GROUPS = ("scatters", "factors", "weights", "due")
-"""What there is of every slot, and of every group."""
+"""What there is of every slot."""
 
 
 class ByLabel(NamedTuple):
@@ -106,17 +105,36 @@ class Moments(Keeps):
         self._keep, self._fade = np.array([*keeps, 1.0]), np.array([fade, 1.0])
         self.n, self.offsets = np.zeros((n_slots, n_labels)), np.zeros((n_slots, n_labels))
         self.means, self.slopes = np.zeros((n_slots, n_labels, d)), np.zeros((n_slots, n_labels, d))
-        self.scatters, self.weights = np.zeros((n_groups, d, d)), np.zeros(n_groups)
-        self.factors, self.due = np.stack([np.eye(d)] * n_groups), np.full(n_groups, np.inf)
+        self.scatters, self.factors = np.zeros((n_groups, d, d)), np.stack([np.eye(d)] * n_groups)
+        self.weights, self.due = np.zeros(n_groups), np.full(n_groups, np.inf)
+
+    @property
+    def scatters(self) -> Floats:
+        """See the attributes; each is kept by itself, for rules come and go."""
+        return np.stack(self._scatter_of)
+
+    @scatters.setter
+    def scatters(self, values: Floats) -> None:
+        self._scatter_of = list(values)
+
+    @property
+    def factors(self) -> Floats:
+        """Factors L of the scatters, shrunk, (G, d, d)."""
+        return np.stack(self._factor_of)
+
+    @factors.setter
+    def factors(self, values: Floats) -> None:
+        self._factor_of = list(values)
 
     @property
     def n_numbers_kept(self) -> int:
         """Numbers of all slots and groups."""
-        return sum(getattr(self, name).size for name in self.kept)
+        d = self.means.shape[2]
+        return sum(getattr(self, name).size for name in _OF_SLOTS) + 2 * len(self.weights) * (d**2 + 1)
 
     def whitening_of_rule(self, rule: int) -> Floats:
         """Returns M, (d, d), with which a rule's labels scatter as a ball: M M' = W."""
-        whitening: Floats = dtrtri(self.factors[1 + rule].T, lower=0)[0]
+        whitening: Floats = dtrtri(self._factor_of[1 + rule].T, lower=0)[0]
         return whitening
 
     def admit(self, n_labels: int) -> None:
@@ -154,7 +172,7 @@ class Moments(Keeps):
         told = []
         groups, slots, last = self._learning(recent=True, rule=rule)
         for group, own in zip(groups.tolist(), np.split(slots, last[:-1] + 1), strict=True):
-            lengths = (dpotrs(self.factors[group].T, f.T, lower=0)[0].T * f).sum(axis=1)
+            lengths = (dpotrs(self._factor_of[group].T, f.T, lower=0)[0].T * f).sum(axis=1)
             for slot in own.tolist():
                 n = np.maximum(self.n[slot][y], 1.5)
                 one = likely[slot].copy()
@@ -189,17 +207,21 @@ class Moments(Keeps):
         left = self._fade_by(groups, within, begins=(before[last] == 0), first=batch.first, mixing=mixing)
         deviations, has_all = np.concatenate([within, between], axis=1), len(labels) == self.n.shape[1]
         for i, group in enumerate(groups.tolist()):
-            dsyrk(1.0, deviations[i].T, left[i], self.scatters[group].T, overwrite_c=1)  # which reads rows as columns
+            dsyrk(
+                1.0, deviations[i].T, left[i], self._scatter_of[group].T, overwrite_c=1
+            )  # which reads rows as columns
             is_due = self.due[group] >= max(5.0, _RENEWED * self.weights[group])
             if is_due:
                 n = max(float(self.weights[group]), 1.0)
-                covariance = shrunk(self.scatters[group] / n, n)
-                self.factors[group] = dpotrf(covariance.T, lower=0, overwrite_a=1)[0].T  # LAPACK reads rows as columns
+                covariance = shrunk(self._scatter_of[group] / n, n)
+                self._factor_of[group] = dpotrf(covariance.T, lower=0, overwrite_a=1)[
+                    0
+                ].T  # LAPACK reads rows as columns
                 self.due[group] = 0.0
             own = slots[last[i - 1] + 1 if i else 0 : last[i] + 1]
             to: Any = slice(own[0], own[-1] + 1) if is_due or has_all else (own[:, None], labels)
             means = self.means[to]
-            solved = dpotrs(self.factors[group].T, means.reshape(-1, means.shape[2]).T, lower=0)[0].T
+            solved = dpotrs(self._factor_of[group].T, means.reshape(-1, means.shape[2]).T, lower=0)[0].T
             self.slopes[to] = solved.reshape(means.shape)
             self.offsets[to] = -0.5 * np.einsum("scd,scd->sc", means, self.slopes[to])
 
@@ -238,19 +260,18 @@ class Moments(Keeps):
         slot, group = self.n_recent + old, 1 + old
         for name in _OF_SLOTS:
             setattr(self, name, np.append(getattr(self, name), getattr(self, name)[slot][None], axis=0))
-        for name in _OF_GROUPS:
-            setattr(self, name, np.append(getattr(self, name), getattr(self, name)[group][None], axis=0))
         weight = float(self.weights[group])
-        self.weights[-1] = min(weight, _LIGHT_SCATTER)
-        self.scatters[-1] *= self.weights[-1] / max(weight, 1.0)
-        self.n[-1], self.due[-1] = np.minimum(self.n[-1], _LIGHT), np.inf
+        self.weights, self.due = np.append(self.weights, min(weight, _LIGHT_SCATTER)), np.append(self.due, np.inf)
+        self._scatter_of.append(self._scatter_of[group] * (self.weights[-1] / max(weight, 1.0)))
+        self._factor_of.append(self._factor_of[group])  # which is replaced, never changed
+        self.n[-1] = np.minimum(self.n[-1], _LIGHT)
 
     def drop_rule(self, rule: int) -> None:
         """Gives up a rule."""
         for name in _OF_SLOTS:
             setattr(self, name, np.delete(getattr(self, name), self.n_recent + rule, axis=0))
-        for name in _OF_GROUPS:
-            setattr(self, name, np.delete(getattr(self, name), 1 + rule, axis=0))
+        self.weights, self.due = np.delete(self.weights, 1 + rule), np.delete(self.due, 1 + rule)
+        del self._scatter_of[1 + rule], self._factor_of[1 + rule]
 
     def relabel(self, places: Labels) -> None:
         """Gives labels other numbers: label y becomes `places[y]`, (C,), and there is room for all of them."""

@@ -50,7 +50,7 @@ class Trees(Keeps):
         >>> rows, trees = KeptRows(2, room=400), Trees()
         >>> rows.admit(2)
         >>> trees.admit(2)
-        >>> rows.add(x, x, ((x > 0.5).sum(axis=1) == 1).astype(int))
+        >>> rows.add(x, rows.place(x), ((x > 0.5).sum(axis=1) == 1).astype(int))
         >>> trees.grow(rows, seed=0)
         >>> trees.answer(np.array([[0.2, 0.8], [0.8, 0.8]]))[0].argmax(axis=1)
         array([1, 0])
