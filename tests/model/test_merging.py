@@ -99,6 +99,23 @@ def test_a_merged_model_answers_as_one_that_learned_the_rows_of_the_first_and_th
     torch.testing.assert_close(ask(merged, x), ask(single, x), rtol=1e-9, atol=1e-9)
 
 
+def test_sleeping_on_memories_that_were_merged_does_not_move_what_pools_answer_where_columns_wander():
+    generator = torch.Generator().manual_seed(2)
+    x = torch.randn(900, 8, generator=generator)
+    y = (x.sum(dim=1) + torch.sin(2 * x[:, 0]) > 0).long()
+    x += 8 * torch.linspace(0, 1, 900)[:, None]
+    first = learn(CNDPM(CNDPMSettings(memory_size=400), input_shape=(8,)), x[:300], y[:300])
+    first.consolidate()
+    others = [learn(with_same_representation(first), x[part], y[part]) for part in (slice(300, 600), slice(600, 900))]
+    merged = merge([first, *others])
+    assert len(merged.memory) == 600  # sorted by label, so that what is founded first is of one label
+    before = [merged.predict_log_proba(x, when=when) for when in ("now", "any")]
+    merged.consolidate()
+    assert merged.n_experts > 1 and len(merged.places.pools) == 1
+    for when, told in zip(("now", "any"), before, strict=True):
+        assert torch.equal(merged.predict_log_proba(x, when=when), told)
+
+
 def test_sums_about_different_origins_are_brought_to_one():
     x, y = concepts(2)
     a, b = (CNDPM(CNDPMSettings(memory_size=20, features="identity"), input_shape=(4,)) for _ in range(2))

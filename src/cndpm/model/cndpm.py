@@ -198,15 +198,14 @@ class CNDPM(Learner):
         while self.memory.size >= self.memory.capacity or self.bank.train(0) < 1:
             self._found(self.founding.sleep)
 
-    def _found(self, way: Callable[..., None]) -> None:
+    def _found(self, way: Callable[..., SampleBatch | None]) -> None:
         """Makes an expert of the memory, in one of founding's ways, and finds its place."""
         waiting = self.memory.batch() if len(self.memory) else None
-        way(self.bank, self.memory, self.novelty, self._report)
-        if self.places is None or waiting is None or waiting.y is None:
-            return
-        if self.n_experts > len(self.places.of_experts):
+        made_of = way(self.bank, self.memory, self.novelty, self._report)
+        places, y = self.places, None if made_of is None else made_of.y
+        if places is not None and waiting is not None and y is not None and self.n_experts > len(places.of_experts):
             self.events.follow(self.n_experts)
-            self.places.founded(waiting.samples.x.cpu().double().numpy(), waiting.y.numpy())
+            places.founded(waiting.samples.x.cpu().double().numpy(), y.numpy())
 
     def settle(self) -> None:
         """Finishes work that was interrupted: a sleep, and samples that had to wait for it."""

@@ -28,21 +28,22 @@ _PARTS = 5
 
 Report = Callable[[float], None]
 """Told the part done of a sleep."""
+Made = SampleBatch | None
 
 
 class Founding(ABC):
     """Makes experts of memories."""
 
     @abstractmethod
-    def sleep(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
-        """Makes one expert, or none, of a full memory, which has room again afterwards.
+    def sleep(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> Made:
+        """Makes one expert, or none, of a full memory, which has room again afterwards; returns what it was made of.
 
         What `report` raises, which is told how far the expert is, stops the work there; the next call goes on.
         """
 
     @abstractmethod
-    def consolidate(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
-        """Works on the largest concept in the memory, full or not, which is gone afterwards."""
+    def consolidate(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> Made:
+        """Works on the largest concept in the memory, full or not, which is gone afterwards and is returned."""
 
     def review(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty) -> None:
         """Gives samples back that need not wait; called after a batch of which nothing was new."""
@@ -51,13 +52,14 @@ class Founding(ABC):
 class AlwaysFound(Founding):
     """Makes an expert of whatever is in the memory, as the paper does."""
 
-    def sleep(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
-        self.consolidate(bank, memory, novelty, report)
+    def sleep(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> Made:
+        return self.consolidate(bank, memory, novelty, report)
 
-    def consolidate(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
-        _train(bank, memory.batch(), report)
+    def consolidate(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> Made:
+        _train(bank, batch := memory.batch(), report)
         memory.clear()
         novelty.add_expert(_no_evidence(bank), None)
+        return batch
 
 
 class EarnedFounding(Founding):
@@ -73,21 +75,20 @@ class EarnedFounding(Founding):
     def __init__(self, *, for_labels: bool) -> None:
         self._for_labels = for_labels
 
-    def sleep(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
+    def sleep(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> Made:
         under_way = bank.train(0) < 1
         if not under_way and len(bank.counts):
             is_tail, in_closed_form = self._tails(bank, memory, novelty)
             self._give_back(bank, memory, novelty, is_tail)
             if len(memory) < memory.capacity * (0.5 if in_closed_form else 1.0):
-                return
-        self._found(bank, memory, novelty, report)
+                return None
+        return self._found(bank, memory, novelty, report)
 
-    def consolidate(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
+    def consolidate(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> Made:
         if len(bank.counts) and bank.train(0) == 1:
             is_tail, _ = self._tails(bank, memory, novelty)
             self._give_back(bank, memory, novelty, is_tail)
-        if len(memory):
-            self._found(bank, memory, novelty, report)
+        return self._found(bank, memory, novelty, report) if len(memory) else None
 
     def review(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty) -> None:
         if len(memory) >= LESSON:
@@ -119,7 +120,7 @@ class EarnedFounding(Founding):
         if bool(is_tail.any()):
             teach(bank, novelty, memory.keep(~is_tail))
 
-    def _found(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
+    def _found(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> SampleBatch:
         batch, others = memory.batch(), None
         is_largest = self._largest(bank, memory)
         if not is_largest.all():
@@ -138,6 +139,7 @@ class EarnedFounding(Founding):
         else:
             novelty.add_expert(evidence, held_out.y if self._for_labels else None)
         teach(bank, novelty, held_out)
+        return batch
 
     def _largest(self, bank: Bank, memory: ShortTermMemory) -> Tensor:
         """Returns which samples of the memory an expert is to be made of, (M,) bool: all of them for networks."""

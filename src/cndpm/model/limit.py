@@ -17,12 +17,12 @@ from cndpm.devices import total_memory
 from cndpm.experts.bank import Bank
 from cndpm.mixture import similarity
 from cndpm.model.events import EventLog
-from cndpm.model.founding import Founding, Report, teach
+from cndpm.model.founding import Founding, Made, Report, teach
 from cndpm.model.memory import SampleBatch, ShortTermMemory
 from cndpm.model.novelty import Novelty
 from cndpm.model.pruning import log_joint
 
-Step = Callable[[Bank, ShortTermMemory, Novelty, Report], None]
+Step = Callable[[Bank, ShortTermMemory, Novelty, Report], Made]
 
 _BYTES = 24
 """Bytes for each number kept: the number itself, routing's factor and the answers' one, in double precision."""
@@ -48,11 +48,11 @@ class LimitedFounding(Founding):
         self._budget = total_memory(torch.device(device)) / 2
         self._has_warned = False
 
-    def sleep(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
-        self._within(self._founding.sleep, bank, memory, novelty, report)
+    def sleep(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> Made:
+        return self._within(self._founding.sleep, bank, memory, novelty, report)
 
-    def consolidate(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
-        self._within(self._founding.consolidate, bank, memory, novelty, report)
+    def consolidate(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> Made:
+        return self._within(self._founding.consolidate, bank, memory, novelty, report)
 
     def review(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty) -> None:
         self._founding.review(bank, memory, novelty)
@@ -65,20 +65,20 @@ class LimitedFounding(Founding):
         n_bytes = _BYTES * bank.footprint().n_numbers_kept if n_experts else 0
         return n_bytes * (n_experts + 1) > self._budget * max(1, n_experts)
 
-    def _within(self, found: Step, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
+    def _within(self, found: Step, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> Made:
         """Makes an expert of the memory; at the limit two become one, or the memory goes to those there are."""
         is_full = len(memory) > 0 and self.is_reached(bank)
         if is_full and self.policy == "refuse" and bank.train(0) == 1:  # one in training was let in before
             self._warn(f"no more experts are founded: there are {len(bank.counts)}, as many as may be")
             teach(bank, novelty, memory.keep(torch.zeros(len(memory), dtype=torch.bool)))
-            return
+            return None
         slept_on = memory.batch() if is_full and self.policy == "merge" else None
-        found(bank, memory, novelty, report)
+        made_of = found(bank, memory, novelty, report)
         self._events.follow(len(bank.counts))
-        is_exceeded = self.max_experts is None or len(bank.counts) > self.max_experts
-        if slept_on is not None and len(bank.counts) > 1 and is_exceeded:
+        if slept_on is not None and len(bank.counts) > max(1, self.max_experts or 1):
             self._warn(f"the two most similar experts become one: there may be {len(bank.counts) - 1}")
             self._merge(bank, novelty, slept_on)
+        return made_of
 
     def _merge(self, bank: Bank, novelty: Novelty, batch: SampleBatch) -> None:
         """Makes one of the two most similar experts; samples compare networks."""

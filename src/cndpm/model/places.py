@@ -218,9 +218,8 @@ class Places:
             pool = self.pools[self._latest]
             latest = np.flatnonzero(pool.rows.serial >= pool.rows.n - _N_COMPARED)
             is_mine = pool.rows.serial >= pool.rows.n - n
-            is_mine[latest] |= (
-                self._log_densities(pool.rows.x[latest]).max(axis=1) < _NOWHERE
-            )  # came before it was noticed
+            # some came before it was noticed
+            is_mine[latest] |= self._log_densities(pool.rows.x[latest]).max(axis=1) < _NOWHERE
             self._move(pool, is_mine)
             self.pending = self._latest
 
@@ -228,8 +227,8 @@ class Places:
         """Finds the place of an expert that was just founded.
 
         Args:
-            x: The samples that it was made of, (m, d).
-            y: Their labels (m,) or values (m, o).
+            x: The memory that was slept on, (n, d).
+            y: Labels (m,) or values (m, o) of the samples there that it was made of.
         """
         weighted = self._log_densities(x)
         if weighted.shape[1] != len(self.of_experts) + 1:
