@@ -58,8 +58,11 @@ def _parsed(path: Path, _: int) -> Any:
 
 
 def _runs(result: Row) -> Iterator[Row]:
-    around = {name: value for name, value in result.items() if name != "runs"}
-    yield from ({**around, **run} for run in result["runs"]) if "runs" in result else (around,)
+    around = {name: value for name, value in result.items() if name not in ("runs", "scores")}
+    if "scores" in result:  # of folds, which are as good as seeds
+        yield from ({**around, "seed": fold, "score": score} for fold, score in enumerate(result["scores"]))
+    else:
+        yield from ({**around, **run} for run in result["runs"]) if "runs" in result else (around,)
 
 
 def select(rows: Sequence[Row], asked: Mapping[str, Any], **more: str) -> list[Row]:

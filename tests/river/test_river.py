@@ -2,9 +2,11 @@
 
 import collections
 import datetime
+import inspect
 import itertools
 import math
 import random
+import re
 
 import numpy as np
 import pandas as pd
@@ -156,6 +158,28 @@ def test_a_wrong_argument_is_refused_with_the_one_that_was_meant():
         CNDPMRegressor(memory_size=-1)
     with pytest.raises(ValueError, match="Did you mean"):
         CNDPMAnomaly(settings={"novelt": "auto"})
+
+
+@pytest.mark.parametrize(
+    ("model", "call", "given", "words"),
+    [
+        (CNDPMClassifier, "learn_one", {"weigth": 2}, "learn_one has no parameter 'weigth'. Did you mean w?"),
+        (CNDPMRegressor, "learn_one", {"sample_weight": 2}, "no parameter 'sample_weight'. Did you mean w?"),
+        (CNDPMRegressor, "learn_many", {"Y": [1.0]}, "learn_many has no parameter 'Y'. Did you mean y?"),
+        (CNDPMRegressor, "predict_one", {"with_intervall": True}, "'with_intervall'. Did you mean with_interval?"),
+        (CNDPMRegressor, "predict_one", {"coverage": 0.9}, "'coverage'. Did you mean confidence_level?"),
+        (CNDPMAnomaly, "learn_one", {"w": 2}, "learn_one has no parameter 'w'. It has x."),
+    ],
+)
+def test_a_wrong_argument_of_a_method_is_refused_with_the_one_that_was_meant(model, call, given, words):
+    with pytest.raises(TypeError, match=re.escape(words)):
+        getattr(model(), call)({"a": 1.0}, **given)
+
+
+def test_other_mistakes_in_a_call_keep_their_words_and_methods_their_signatures():
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'y'"):
+        CNDPMRegressor().learn_one({"a": 1.0})
+    assert list(inspect.signature(CNDPMClassifier().learn_one).parameters) == ["x", "y", "w"]  # by which river passes w
 
 
 def test_a_row_of_weight_three_is_learned_three_times_and_one_of_none_not_at_all():
@@ -310,7 +334,7 @@ def test_wrong_weights_targets_and_questions_are_told_in_words():
     for y in (None, "x", [1]):
         with pytest.raises(TypeError, match=r"y is a number; got .*, a (NoneType|str|list)"):
             regressor.learn_one({"a": 1.0}, y)
-    with pytest.raises(TypeError, match=r"predict_proba_one\(\) got an unexpected keyword argument 'with_interval'"):
+    with pytest.raises(TypeError, match=r"predict_proba_one has no parameter 'with_interval'\. It has x\."):
         classifier.predict_one({"a": 1.0}, with_interval=True)
 
 

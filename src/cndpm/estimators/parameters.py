@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,6 +19,9 @@ from cndpm.experts.features import FeatureMap, FunctionFeatures, ModuleFeatures
 from cndpm.model.settings import CNDPMSettings
 from cndpm.names import nearest_names
 from cndpm.validation import describe_errors
+
+_ALIKE = (("random_state", "seed"), ("w", "weight", "sample_weight"), ("coverage", "confidence_level"))
+"""Words for one thing, here and elsewhere."""
 
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
@@ -49,21 +53,39 @@ def feature_map_of(features: nn.Module | Callable[[Any], Any] | None) -> Feature
     return ModuleFeatures(features) if isinstance(features, nn.Module) else FunctionFeatures(features)
 
 
-def check_names(estimator: type, given: Iterable[str]) -> None:
-    """Refuses (TypeError) arguments that are no parameter of an estimator's class, with those that look alike.
-
-    A class that takes any name, as one of the user's own may, is left alone.
-    """
-    known = inspect.signature(estimator.__init__).parameters  # type: ignore[misc]
+def check_names(called: Callable[..., Any], given: Iterable[str]) -> None:
+    """Refuses (TypeError) arguments that a class or a method does not take, unless it takes all, with those alike."""
+    is_class = isinstance(called, type)
+    known = inspect.signature(called.__init__ if is_class else called).parameters
     unknown = [name for name in given if name not in known]
     if not unknown or any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
         return
-    in_settings = [f"settings={{{name!r}: ...}}" for name in unknown[:1] if name in CNDPMSettings.names()]
+    in_settings = [f"settings={{{name!r}: ...}}" for name in unknown[:1] if is_class and name in CNDPMSettings.names()]
     names = [name for name in known if name != "self"]
-    in_other_words = [name for name in names if {name, unknown[0]} == {"random_state", "seed"}]
-    near = in_settings or in_other_words or nearest_names(unknown[0], names)
+    meant = {word: name for name in names for words in _ALIKE if name in words for word in words}
+    found = nearest_names(unknown[0], dict.fromkeys([*names, *meant]))
+    near = in_settings or dict.fromkeys(meant.get(name, name) for name in found)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"It has {', '.join(names)}."
-    raise TypeError(f"{estimator.__name__} has no parameter {unknown[0]!r}. {hint}")
+    raise TypeError(f"{called.__name__} has no parameter {unknown[0]!r}. {hint}") from None
+
+
+def with_known_names(made: type) -> None:
+    """Has the public methods that a class defines refuse arguments that they do not take, by :func:`check_names`."""
+
+    def told(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def whole(*args: Any, **given: Any) -> Any:
+            try:
+                return method(*args, **given)
+            except TypeError:
+                check_names(method, given)
+                raise
+
+        return whole
+
+    for name, method in list(vars(made).items()):
+        if inspect.isfunction(method) and not name.startswith("_"):
+            setattr(made, name, told(method))
 
 
 def check_unchanged(begun: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -122,15 +122,7 @@ def standard_error(values: Sequence[float]) -> float | None:
     return stdev(values) / sqrt(len(values)) if len(values) > 1 else None
 
 
-RESULT_KEYS = (
-    "accuracy",
-    "bits_per_dim",
-    "n_experts",
-    "n_parameters",
-    "n_numbers_kept",
-    "memory_samples",
-    "seconds",
-)
+RESULT_KEYS = ("accuracy", "bits_per_dim", "n_experts", "n_parameters", "n_numbers_kept", "memory_samples", "seconds")
 """Keys that a result has for every learner: the mean over seeds, its standard error, and every seed's value."""
 
 PREQUENTIAL_KEYS = ("prequential_accuracy", "prequential_error", "prequential_bits_per_dim")

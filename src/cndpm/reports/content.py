@@ -11,14 +11,7 @@ from typing import Any
 from cndpm.experiments.metrics import mean, standard_error
 from cndpm.experiments.record_files import RecordError, read_json
 from cndpm.paper.experiment import Experiment, Published
-from cndpm.reports.anatomy import (
-    anatomy,
-    gate_map,
-    memory_chart,
-    responsibility_map,
-    sample_grid,
-    similarity_map,
-)
+from cndpm.reports.anatomy import anatomy, gate_map, memory_chart, responsibility_map, sample_grid, similarity_map
 from cndpm.reports.answers_ahead import answering_map, prequential_chart
 from cndpm.reports.collection import Collection, Problem, collect
 from cndpm.reports.curves import composition_chart, growth_chart, metric_chart, task_chart

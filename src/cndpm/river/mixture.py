@@ -13,7 +13,7 @@ from torch import Tensor
 from cndpm.estimators.arrays import readable, whole_number
 from cndpm.estimators.base import Estimator
 from cndpm.estimators.missing import fill_missing
-from cndpm.estimators.parameters import check_names
+from cndpm.estimators.parameters import check_names, with_known_names
 from cndpm.estimators.weights import HEAVIEST
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.events import Event
@@ -63,6 +63,7 @@ class Mixture:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        with_known_names(cls)
         if cls.__doc__ and "memory_size:" not in cls.__doc__:
             arguments = (Mixture.__doc__ or "").partition("Args:")[2].partition("\n\n")[0]
             cls.__doc__ = cls.__doc__.replace("\n\n    Example:", f"\n\n    Args:{arguments}\n\n    Example:", 1)

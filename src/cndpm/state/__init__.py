@@ -5,19 +5,7 @@ kind or of a version that it does not know. :func:`expect` holds a state against
 """
 
 from cndpm.state.container import StateError
-from cndpm.state.expecting import (
-    Keeps,
-    expect,
-    flag,
-    integers,
-    listed,
-    maybe,
-    nothing,
-    number,
-    part,
-    tensor,
-    whole,
-)
+from cndpm.state.expecting import Keeps, expect, flag, integers, listed, maybe, nothing, number, part, tensor, whole
 from cndpm.state.state_file import FORMAT_VERSION, StateFile, load_state, read_state, save_state, state_kind
 from cndpm.state.tree import State, check_same_form, copied, non_finite
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cndpm.experts.pool import mix
 from cndpm.experts.pool.class_pool import ClassPool
 from cndpm.experts.pool.mix import TOGETHER, Backlog
 
@@ -40,7 +41,9 @@ def test_rows_that_contradict_their_answers_are_learned_at_once():
     assert pool.counts.sum() == n + 2
 
 
-def test_a_label_that_is_new_does_not_wait():
+@pytest.mark.parametrize("surprise", [0.5, np.inf])
+def test_a_label_that_is_new_does_not_wait_however_little_it_surprises(surprise, monkeypatch):
+    monkeypatch.setattr(mix, "_SURPRISE", surprise)
     pool = taught()
     pool.learn(np.array([[0.0, 9.0, 0.0]]), np.array([2]))
     assert pool.counts[2] == 1

@@ -226,6 +226,19 @@ def test_no_more_rows_are_kept_than_allowed_however_large_the_first_batch(n_rows
     assert accuracy(pool, *rows(300, seed=1)) > 0.7
 
 
+@pytest.mark.parametrize("n_rows", [1, 7, 64])
+def test_models_learn_all_rows_of_a_first_batch_that_is_larger_than_what_is_kept(n_rows):
+    x, y = rows(300)
+    room = max(5, n_rows)
+    whole, cut = learned(x, y, batch=300, n_rows=n_rows), learned(x[:room], y[:room], batch=room, n_rows=n_rows)
+    cut.learn(x[room:], y[room:])
+    for when in ("now", "next", "any"):
+        np.testing.assert_array_equal(whole.answer(x, when), cut.answer(x, when))
+    assert whole.counts.tolist() == np.bincount(y).tolist()
+    n_learned = [moments.n[-1].sum() for moments in whole._moments]
+    assert n_learned == [300] * 3
+
+
 def test_answers_change_nothing_of_what_is_learned():
     x, y = reversing()
     silent, asked = learned(x, y), ClassPool(2)

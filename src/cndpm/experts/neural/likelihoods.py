@@ -16,11 +16,7 @@ from torch.nn import functional
 
 from cndpm.experts.kernels import gaussian_kernel_log_prob, nearest_neighbour_variance
 from cndpm.experts.neural import LikelihoodName
-from cndpm.experts.neural.fused import (
-    linear_bernoulli_log_prob,
-    linear_sigmoid_squared_error,
-    sigmoid_squared_error,
-)
+from cndpm.experts.neural.fused import linear_bernoulli_log_prob, linear_sigmoid_squared_error, sigmoid_squared_error
 
 
 class Likelihood(nn.Module, ABC):

@@ -11,13 +11,7 @@ from cndpm.experts.bank import Bank
 from cndpm.experts.composite import SelectedBank
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian import GaussianBank
-from cndpm.model.settings.architecture import (
-    AutoNetworks,
-    PlainNetworks,
-    ResNet18Networks,
-    ResNetNetworks,
-    Training,
-)
+from cndpm.model.settings.architecture import AutoNetworks, PlainNetworks, ResNet18Networks, ResNetNetworks, Training
 from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts, Section
 from cndpm.model.settings.features import AutoFeatures, Backbone, Fourier, Identity, OwnFeatures, Patches
 from cndpm.model.settings.network_kinds import (
