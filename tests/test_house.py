@@ -11,9 +11,9 @@ ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
     "modules": 286,
-    "lines": 41991,
-    "executable lines": 26351,
-    "docstring lines": 8148,
+    "lines": 41990,
+    "executable lines": 26349,
+    "docstring lines": 8147,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
