@@ -12,7 +12,7 @@ class Total:
 
     def __init__(self):
         self.total = torch.zeros(1)
-        self.events, self.memory, self.n_experts = SimpleNamespace(n_samples=0), SimpleNamespace(size=0), 0
+        self.events, self.memory = SimpleNamespace(n_samples=0, share=()), SimpleNamespace(size=0)
 
     def state_dict(self):
         return {"total": self.total.clone()}

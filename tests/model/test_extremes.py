@@ -90,6 +90,16 @@ def test_a_tame_block_is_not_watched():
     assert extremes.is_needed
 
 
+def test_values_that_cannot_be_learned_are_looked_at_however_wide_the_range():
+    extremes, x = Extremes(), 1e13 * rows(300)
+    extremes.judge(x)
+    extremes.look(x)
+    assert not extremes.is_needed
+    x[7, 0] = BEYOND
+    extremes.look(x)
+    assert extremes.is_needed and extremes.judge(x)[7]
+
+
 def test_extremes_are_restored():
     extremes, other, x = Extremes(), Extremes(), rows()
     extremes.judge(x)

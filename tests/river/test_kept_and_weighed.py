@@ -21,10 +21,10 @@ def rows(n, seed=0):
 class Noting(CNDPMRegressor):
     """Notes what is learned, in the order in which it is, and whether a model is founded on it."""
 
-    def _learn(self, estimator, values, learned):
+    def _learn(self, estimator, values, learned, **given):
         noted = self.__dict__.setdefault("noted", [])
         noted.append((estimator is not self.estimator, [row.y for row in learned], [row.weight for row in learned]))
-        super()._learn(estimator, values, learned)
+        super()._learn(estimator, values, learned, **given)
 
 
 def test_kept_rows_are_learned_again_in_the_order_they_came():

@@ -189,7 +189,7 @@ def test_a_row_of_weight_three_is_learned_three_times_and_one_of_none_not_at_all
         weighted.learn_one(x, y, w=w)
         weighted.learn_waiting()
         if w:
-            repeated.estimator.partial_fit(repeated._columns.with_those_of(x).row(x), [y], sample_weight=[w])
+            repeated.estimator.partial_fit(repeated._columns.taking(x)[0].row(x), [y], sample_weight=[w])
     assert weighted.estimator._codec.counts == repeated.estimator._codec.counts
     assert sum(weighted.estimator._codec.counts) == 80
     with pytest.raises(ValueError, match="w is how often a row counts, from 0 to 1000; got -1"):

@@ -14,7 +14,7 @@ from river.datasets import synth
 from cndpm import CNDPMClassifier as Estimator
 from cndpm.estimators.missing import fill_missing
 from cndpm.river import CNDPMAnomaly, CNDPMClassifier, CNDPMRegressor
-from cndpm.river.columns import Column, Columns
+from cndpm.river.columns import Columns
 from cndpm.river.kept import Kept
 from cndpm.river.mixture import _KEPT, _SHARE, _SOON
 from river import compose, evaluate, metrics, preprocessing
@@ -23,13 +23,13 @@ from river import compose, evaluate, metrics, preprocessing
 def columns_of(*rows):
     columns = Columns()
     for row in rows:
-        columns = columns.with_those_of(row)
+        columns = columns.taking(row)[0]
     return columns
 
 
 def test_a_number_has_one_column_and_a_word_one_for_each_that_came():
     columns = columns_of({"b": True, "a": 2, "c": "x"}, {"c": "y", "a": "?"})
-    assert list(columns.places) == [Column("a"), Column("b"), Column("c", "x"), Column("c", "y"), Column("a", "?")]
+    assert list(columns.places) == [("a", None), ("b", None), ("c", "x"), ("c", "y"), ("a", "?")]
     assert columns.row({"a": 5, "b": np.bool_(False), "c": "y"}).tolist() == [[5, 0, 0, 1, 0]]
     np.testing.assert_equal(columns.row({"c": "z", "a": "?", "b": None}), [[np.nan, 0, 0, 0, 1]])
 
@@ -37,16 +37,24 @@ def test_a_number_has_one_column_and_a_word_one_for_each_that_came():
 def test_what_did_not_come_is_missing_unless_it_is_a_flag():
     columns = columns_of({"one": 1, "two": 2, "truth": True}, {"truth": False, "late": 1, "size": 3.5}, {"late": 0})
     np.testing.assert_equal(columns.row({}), [[0, np.nan, np.nan, 0, np.nan]])
-    assert columns.with_those_of({"late": 1, "one": 1}) is columns
-    np.testing.assert_equal(columns.with_those_of({"late": 2, "one": 0}).row({}), np.full((1, 5), np.nan))
+    assert columns.taking({"late": 1, "one": 1})[0] is columns
+    np.testing.assert_equal(columns.taking({"late": 2, "one": 0})[0].row({}), np.full((1, 5), np.nan))
+
+
+def test_a_row_that_is_taken_is_the_one_that_is_asked_about():
+    columns = Columns()
+    for x in ({"a": 1.5, "b": 1}, {"b": True, "a": -2.5}, {"a": 3.5, "c": "x"}, {"a": "y", "b": 7}, {"d": None}):
+        columns, row = columns.taking(x)
+        np.testing.assert_array_equal(row, columns.row(x))
+        assert columns.taking(x)[0] is columns
 
 
 def test_what_pandas_and_databases_hold_is_missing_or_a_number():
     frame = pd.DataFrame({"a": pd.array([7, None], dtype="Int64"), "b": pd.to_datetime(["2020-01-01", None])})
     late = {"a": frame["a"][1], "b": frame["b"][1], "c": Decimal("0.5")}
-    columns = Columns().with_those_of({"a": frame["a"][0], "c": 2.0})
+    columns = Columns().taking({"a": frame["a"][0], "c": 2.0})[0]
     np.testing.assert_array_equal(columns.row(late), [[np.nan, 0.5]])
-    assert len(columns.with_those_of(late)) == 2
+    assert len(columns.taking(late)[0]) == 2
     with pytest.raises(TypeError, match="'b' is Timestamp"):
         columns.row({"b": frame["b"][0]})
 
@@ -55,7 +63,7 @@ def test_columns_end_where_there_are_a_thousand():
     columns = columns_of({"a": 1.5})
     with pytest.warns(UserWarning, match="1000 columns now.*that brought one is 'word', now '998'"):
         for i in range(1002):
-            columns = columns.with_those_of({"word": str(i)})
+            columns = columns.taking({"word": str(i)})[0]
     assert len(columns) == 1000 and np.nansum(columns.row({"word": "1001"})) == 0
 
 

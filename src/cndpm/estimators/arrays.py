@@ -7,8 +7,7 @@ fault with pass by (:func:`plain_rows`): scikit-learn's validation takes as long
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from numbers import Integral, Real
 from reprlib import repr as shown
 from typing import Any
@@ -133,15 +132,18 @@ def _unsound(name: str) -> ValueError:
     )
 
 
-@contextmanager
-def readable(name: str) -> Iterator[None]:
+class readable:
     """Turns whatever is raised by things that only look like arrays into a TypeError."""
-    try:
-        yield
-    except (ValueError, TypeError, Warning, MemoryError):
-        raise
-    except Exception as error:
-        raise TypeError(f"{name} cannot be read as an array of numbers: {type(error).__name__}: {error}") from error
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> None:
+        if isinstance(error, Exception) and not isinstance(error, ValueError | TypeError | Warning | MemoryError):
+            said = f"{self.name} cannot be read as an array of numbers: {type(error).__name__}: {error}"
+            raise TypeError(said) from error
 
 
 def scored_by(measure: Callable[..., Any]) -> Callable[..., float]:

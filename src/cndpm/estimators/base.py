@@ -413,7 +413,7 @@ class Estimator(Reading):
 
     def _learn(self, x: Tensor, y: Tensor | None, **attributes: Any) -> None:
         """Learns the next samples, with the attributes that go with them; nothing where weights leave none."""
-        if not len(x):
+        if not x.shape[0]:
             return
         self._apply(learning(x, y, self.batch_size, verbose=bool(self.verbose)), **attributes)
 

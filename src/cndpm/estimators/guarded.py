@@ -107,22 +107,19 @@ class Turn:
             self._called.acquire()
         self._turns.holder = threading.get_ident()
 
-    # `suppress` is Python code, in which one more exception may arrive.
-
     def leave(self) -> None:
         """Gives the turn, or the place in the line, to the next one; may be repeated."""
         line = self._turns.line
-        try:
+        if self in line:  # has not left already
             if line[0] is self:
                 self._turns.holder = None
             line.remove(self)
-        except (IndexError, ValueError):
-            pass  # has left already
         # Also when nothing was removed: an exception may have arrived between removing and calling.
-        try:  # noqa: SIM105
-            line[0]._called.release()
+        try:  # `suppress` is Python code, in which one more exception may arrive
+            if line:
+                line[0]._called.release()
         except (IndexError, RuntimeError):
-            pass  # nobody waits, or has been called already
+            pass  # nobody waits any longer, or has been called already
 
     def step_aside(self) -> None:
         """Lets all who wait by now have their turn first."""

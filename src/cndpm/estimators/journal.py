@@ -104,7 +104,7 @@ class Journal:
 
 def _mark(learner: CNDPM) -> tuple[int, int, int]:
     """Returns a few numbers of which learning, pruning and consolidating change at least one."""
-    return learner.events.n_samples, learner.n_experts, learner.memory.size
+    return learner.events.n_samples, len(learner.events.share), learner.memory.size
 
 
 def learning(x: Tensor, y: Tensor | None, batch_size: int, *, verbose: bool = False) -> Step:

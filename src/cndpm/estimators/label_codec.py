@@ -106,6 +106,8 @@ def _plain(label: Any) -> Any:
 
     Nothing is asked of values of other types, not even whether they can be hashed.
     """
+    if type(label) in (bool, str) or (type(label) is int and label.bit_length() <= _MAX_BITS):
+        return label
     if isinstance(label, np.generic):
         label = label.item()
     pieces = [(label, 0)]

@@ -143,19 +143,19 @@ class CNDPM(Learner):
         is_whole = isinstance(x, Prepared) and len(x.kept) == 1 and batch_size >= len(x.x) and not start
         prepared: list[Samples] | None = x.kept if is_whole else None  # as the one batch they were asked about
         x, y = self._admit(x, y)
-        n_threads, has_learned = torch.get_num_threads(), self._waiting is not None
+        n, n_threads, has_learned = x.shape[0], torch.get_num_threads(), self._waiting is not None
         with one_thread():
             x = self.arrivals.open(x)
             if self.places is None:
                 samples = iter(prepared or self.bank.open(x, batch_size, start=start))
             else:
-                rows = x.cpu().double().numpy()
+                rows = x.cpu().numpy().astype(np.float64)
             self.settle()
             if y is not None and self._has_labels:
-                self.meet(int(y.max()) + 1)
+                self.meet(int(y.numpy().max()) + 1)
             self._is_exact = False
-            for begin in range(start, len(x), batch_size):
-                stop = min(begin + batch_size, len(x))
+            for begin in range(start, n, batch_size):
+                stop = min(begin + batch_size, n)
                 targets = None if y is None else y[begin:stop]
                 self.events.n_samples += stop - begin
                 if self.places is None:
@@ -292,7 +292,7 @@ class CNDPM(Learner):
         if places is None or not places.is_ready or places.pools[0].for_classes != for_classes:
             return None
         rows = x.x if isinstance(x, Prepared) else admit_x(x, self.input_shape)
-        return torch.from_numpy(places.answer(rows.cpu().double().numpy(), when, since)).to(self.device)
+        return torch.from_numpy(places.answer(rows.cpu().numpy().astype(np.float64), when, since)).to(self.device)
 
     @property
     def describes_x(self) -> bool:
@@ -433,7 +433,7 @@ class CNDPM(Learner):
     def _admit(self, x: Inputs, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Checks inputs, unless they were checked when they were prepared, and targets."""
         x, settings = x.x if isinstance(x, Prepared) else admit_x(x, self.input_shape), self.settings
-        return x, admit_targets(y, len(x), settings.target, settings.n_outputs, self.n_classes)
+        return x, admit_targets(y, x.shape[0], settings.target, settings.n_outputs, self.n_classes)
 
     def _given(self, x: Tensor, y: Tensor | None) -> SampleBatch:
         x, y = self._admit(x, y)

@@ -68,7 +68,7 @@ class EventLog(Keeps):
         self.learned: list[tuple[int, NDArray[np.float64]]] = []
         self.events: list[Event] = []
         self.on_removal: Callable[[int], None] | None = None
-        self._share = np.zeros(0)
+        self.share = np.zeros(0)
         self._absent = np.zeros(0, dtype=np.int64)
 
     def merge(self, expert: int, into: int) -> None:
@@ -83,7 +83,7 @@ class EventLog(Keeps):
     def extend(self, other: EventLog) -> None:
         """Appends the experts of another log, as if they had been founded now; its samples count as learned."""
         self.n_samples += other.n_samples
-        self.follow(len(self._share) + len(other._share))
+        self.follow(len(self.share) + len(other.share))
 
     def unite(self, groups: Sequence[Sequence[int]]) -> None:
         """Reports that every group of experts is one from now on; each is ascending, and together they are all."""
@@ -98,21 +98,21 @@ class EventLog(Keeps):
     def follow(self, n_experts: int) -> None:
         """Looks for new experts, and for those that returned; batches of a block need not wait for it."""
         for sample, amounts in self.learned:
-            self._follow(sample, amounts[: len(self._share)])
+            self._follow(sample, amounts[: len(self.share)])
         self.learned.clear()
-        for expert in range(len(self._share), n_experts):
+        for expert in range(len(self.share), n_experts):
             self._add(Event(self.n_samples, "founded", expert))
-            self._share, self._absent = np.append(self._share, 1.0), np.append(self._absent, 0)
+            self.share, self._absent = np.append(self.share, 1.0), np.append(self._absent, 0)
 
     def _follow(self, sample: int, amounts: NDArray[np.float64]) -> None:
         n = float(amounts.sum())
         kept = (1 - 1 / _MEMORY) ** n
-        self._share = kept * self._share + (1 - kept) * amounts / max(n, 1e-9)
-        here = self._share >= _PRESENT
+        self.share = kept * self.share + (1 - kept) * amounts / max(n, 1e-9)
+        here = self.share >= _PRESENT
         for k in np.nonzero(here & (self._absent >= _AWAY))[0].tolist():
             self._add(Event(sample, "returned", k))
         # Samples since the expert was last there; none are counted before its share has fallen away.
-        is_away = (self._share < _ABSENT) | (self._absent > 0)
+        is_away = (self.share < _ABSENT) | (self._absent > 0)
         self._absent = np.where(here | ~is_away, 0, self._absent + round(n))
 
     def _add(self, event: Event) -> None:
@@ -122,7 +122,7 @@ class EventLog(Keeps):
     def _forget(self, expert: int) -> None:
         if self.on_removal is not None:
             self.on_removal(expert)
-        self._share, self._absent = np.delete(self._share, expert), np.delete(self._absent, expert)
+        self.share, self._absent = np.delete(self.share, expert), np.delete(self._absent, expert)
 
     def state_dict(self) -> State:
         return {**super().state_dict(), "events": [list(event) for event in self.events]}

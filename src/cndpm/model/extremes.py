@@ -81,13 +81,11 @@ class Extremes(Keeps):
         return x.clamp((middle - farthest).to(x), (middle + farthest).to(x))
 
     def _is_ordinary(self, rows: NDArray[np.float64]) -> bool:
-        """Returns whether no value (n, d) is extreme; by arrays, which are quicker with a few numbers."""
+        """Returns whether no value (n, d) is extreme or huge; by arrays, which are quicker with a few numbers."""
         if self._frozen is None or self._frozen[0] is not self._squares:
-            middle, reach = self._range()
-            self._frozen = (self._squares, middle.numpy(), reach.numpy())
-        _, middle_, reach_ = self._frozen
-        is_near: bool = bool((np.abs(rows - middle_) <= reach_).all())
-        return is_near and bool(np.abs(rows).max() <= LARGEST)
+            middle, reach = (part.numpy() for part in self._range())
+            self._frozen = (self._squares, middle, np.minimum(reach, LARGEST / 2 - np.abs(middle)))
+        return bool((np.abs(rows - self._frozen[1]) <= self._frozen[2]).all())
 
     def admit(self, batch: SampleBatch) -> SampleBatch | None:
         """Returns a batch without its extreme rows; None where all are extreme."""
@@ -170,15 +168,15 @@ def admit_x(x: Tensor, input_shape: tuple[int, ...]) -> Tensor:
     """
     if not isinstance(x, Tensor):
         raise TypeError(f"x must be a torch tensor; got {type(x).__name__}. Use torch.as_tensor(x).")
-    if x.dim() == 0 or tuple(x.shape[1:]) != input_shape:
+    if x.dim() == 0 or x.shape[1:] != input_shape:
         wanted = ", ".join(map(str, ("batch", *input_shape)))
         raise ValueError(f"x must have shape ({wanted}); got {tuple(x.shape)}")
-    if len(x) == 0:
+    if x.shape[0] == 0:
         raise ValueError("x has no samples: a batch needs at least one")
     if x.dtype is torch.bool or x.is_complex():
         raise TypeError(f"x must hold real numbers; got {x.dtype}")
-    x = x.detach().float()
-    if x.device.type == "cpu" and np.abs(x.numpy()).max() <= LARGEST:  # quicker than by tensors for a row
+    x = x if x.dtype is torch.float32 and not x.requires_grad else x.detach().float()
+    if x.is_cpu and np.abs(x.numpy()).max() <= LARGEST:  # quicker than by tensors for a row
         return x
     if len(input_shape) == 1 and _few_are_beyond(x):
         return x.clamp(-BEYOND, BEYOND)
@@ -206,7 +204,7 @@ def admit_targets(y: Tensor | None, n: int, target: Target, n_outputs: int, n_cl
         return None
     if y is None:
         raise ValueError(f"this learner needs y (target={target!r}); got None. For unlabelled data use target='none'.")
-    if len(y) != n:
+    if y.shape[:1] != (n,):
         raise ValueError(f"x and y must have as many rows; got {n} and {len(y)}")
     y = y.detach().cpu()
     return _class_indices(y, n_classes) if target == "classes" else _values(y, n_outputs)

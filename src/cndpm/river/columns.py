@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +27,8 @@ _MOST = 1000
 """Columns at most; a stream of words without end would have ever more."""
 
 
-class Column(NamedTuple):
-    """One number of a row: that of a feature, or whether the feature is a word."""
-
-    name: Hashable
-    word: str | None = None
+Column = tuple[Hashable, str | None]
+"""One number of a row: that of the feature of a name, or whether that feature is a word."""
 
 
 class Columns:
@@ -46,10 +43,10 @@ class Columns:
         flags: The values that a column may have to stay a flag, (d,); none where it is not one.
 
     Example:
-        >>> columns = Columns().with_those_of({"a": 1.0, "colour": "red"})
+        >>> columns = Columns().taking({"a": 1.0, "colour": "red"})[0]
         >>> columns.row({"a": 2, "colour": "blue"}).tolist()
         [[2.0, 0.0]]
-        >>> columns = columns.with_those_of({"a": 2, "colour": "blue"})
+        >>> columns = columns.taking({"a": 2, "colour": "blue"})[0]
         >>> columns.row({"colour": "blue"}).tolist()
         [[nan, 0.0, 1.0]]
     """
@@ -62,8 +59,8 @@ class Columns:
     def __len__(self) -> int:
         return len(self.places)
 
-    def with_those_of(self, x: Mapping[Any, Any]) -> Columns:
-        """Returns the columns that there are once a row has come; the same where it brings nothing new.
+    def taking(self, x: Mapping[Any, Any]) -> tuple[Columns, Rows]:
+        """Returns the columns once a row has come, the same where it brings nothing new, and the row in them, (1, d).
 
         Args:
             x: Features by name.
@@ -76,13 +73,12 @@ class Columns:
             cells = _cells(x)
             if not self.places and all(number != number for _, number in cells):
                 raise ValueError("the first row that is learned has no features; give it those that are known")
-            room = max(_MOST - len(self), 0)
-            new = [(column, number) for column, number in cells if column not in self.places][:room]
+            new = [cell for cell in cells if cell[0] not in self.places][: max(_MOST - len(self), 0)]
             known = [(self.places[column], number) for column, number in cells if column in self.places]
             no_flags = {place for place, number in known if self.flags[place] and number not in self.flags[place]}
-            if not new and not no_flags and self.places:
-                return self
-            return self._grown(self._sorted(x) if not self.places else new, no_flags)
+            is_other = new or no_flags or not self.places
+            columns = self._grown(new if self.places else self._sorted(x), no_flags) if is_other else self
+            return columns, columns._row(cells)
 
     def row(self, x: Mapping[Any, Any]) -> Rows:
         """Returns features as a row, (1, d); those without a column are left out.
@@ -91,15 +87,17 @@ class Columns:
             TypeError: They are no features by name, or one is neither a number nor a word.
             ValueError: A number is infinite, or too large for 32 bits.
         """
-        row = self._blank.copy()
         with readable("x"):
-            for column, number in _cells(x):
-                place = self.places.get(column)
-                if place is not None:
-                    if abs(number) > _LARGEST:  # in a column that waits to be used it would be met too late
-                        said = f"{column.name!r} is {number!r}"
-                        raise ValueError(f"features are not infinite, nor too large for 32 bits; {said}")
-                    row[0, place] = number
+            return self._row(_cells(x))
+
+    def _row(self, cells: list[tuple[Column, float]]) -> Rows:
+        row = self._blank.copy()
+        for column, number in cells:
+            if (place := self.places.get(column)) is not None:
+                if abs(number) > _LARGEST:  # in a column that waits to be used it would be met too late
+                    said = f"{column[0]!r} is {number!r}"
+                    raise ValueError(f"features are not infinite, nor too large for 32 bits; {said}")
+                row[0, place] = number
         return row
 
     def widened(self, row: Rows) -> Rows:
@@ -109,7 +107,7 @@ class Columns:
     def _sorted(self, x: Mapping[Any, Any]) -> list[tuple[Column, float]]:
         """Returns the columns of a first row: what is missing has one too, and the order of names has no meaning."""
         names = sorted(x, key=lambda name: (type(name).__name__, name))[:_MOST]
-        return [_cell(name, x[name]) or (Column(name), np.nan) for name in names]
+        return [_cell(name, x[name]) or ((name, None), np.nan) for name in names]
 
     def _grown(self, new: list[tuple[Column, float]], no_flags: set[int]) -> Columns:
         """Returns these columns and more, of which some are no flags any longer."""
@@ -119,7 +117,7 @@ class Columns:
         flags = [() if i in no_flags else flag for i, flag in enumerate(self.flags)]
         for column, number in new:
             places[column] = len(places)
-            flag = (1,) if is_first and column.word is None else (0, 1)
+            flag = (1,) if is_first and column[1] is None else (0, 1)
             flags.append(flag if number in flag else ())
         return Columns(places, flags)
 
@@ -128,19 +126,18 @@ def _cells(x: Mapping[Any, Any]) -> list[tuple[Column, float]]:
     """Returns the columns that a row has a value for, with their numbers."""
     if type(x) is not dict and not isinstance(x, Mapping):
         raise TypeError(f"a row is a dictionary of features by name; got a {type(x).__name__}")
-    return [cell for name, value in x.items() if (cell := _cell(name, value)) is not None]
+    cells = [((name, None), v) if type(v) is float else _cell(name, v) for name, v in x.items()]
+    return [cell for cell in cells if cell is not None]
 
 
 def _cell(name: Hashable, value: Any) -> tuple[Column, float] | None:
     """Returns the column that a value belongs to, and its number there; None where it is missing."""
-    if type(value) is float:
-        return Column(name), value
     if isinstance(value, str):
-        return Column(name, str(value)), 1.0
+        return (name, str(value)), 1.0
     if value is None or type(value).__name__ in ("NAType", "NaTType"):  # what pandas has for None
         return None
     if isinstance(value, Real | np.bool_ | Decimal):
-        return Column(name), float(value)
+        return (name, None), float(value)
     raise TypeError(
         f"features are numbers, truths or words; {name!r} is {value!r}, a {type(value).__name__}. Make a number or a "
         f"word of it before the model, or leave it out: compose.Discard({name!r})."
@@ -148,10 +145,10 @@ def _cell(name: Hashable, value: Any) -> tuple[Column, float] | None:
 
 
 def _warn_of_many(column: Column) -> None:
-    word = "" if column.word is None else f", now {column.word!r}; numbers in quotation marks are words, too"
+    word = "" if column[1] is None else f", now {column[1]!r}; numbers in quotation marks are words, too"
     warnings.warn(
         f"there are {_MOST} columns now, one for each number and for each word, and others will be left out. The "
-        f"last feature that brought one is {column.name!r}{word}. Put river.preprocessing.FeatureHasher before the "
-        f"model, or leave the feature out: compose.Discard({column.name!r}).",
+        f"last feature that brought one is {column[0]!r}{word}. Put river.preprocessing.FeatureHasher before the "
+        f"model, or leave the feature out: compose.Discard({column[0]!r}).",
         stacklevel=5,
     )

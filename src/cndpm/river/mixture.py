@@ -176,9 +176,9 @@ class Mixture:
             weight = float(weight)
         before, self._has_drifted = self._columns, False
         try:
-            self._columns = before.with_those_of(x)
+            self._columns, values = before.taking(x)
             if weight:
-                self._take_row(_Row(self._columns.row(x), y, weight))
+                self._take_row(_Row(values, y, weight))
         except BaseException:
             self._columns = before
             raise
@@ -187,7 +187,7 @@ class Mixture:
         # What the estimator refuses, completes or sets aside does not wait: many of them it would refuse.
         asked = row.values[:, : self._n_used]
         if not self._has_learned or not _is_plain(asked) or not self._fits(row.y):
-            self._learn_together([row])
+            self._learn_together([row], is_plain=False)
             return
         is_last = self.n_waiting + 1 >= self.batch_size
         more = 0.0 if is_last else row.weight * self._surprise(self._answer(asked), row.y)
@@ -211,19 +211,19 @@ class Mixture:
             if len(records) != len(targets):
                 raise ValueError(f"X and y must have as many rows; got {len(records)} and {len(targets)}")
             for x in records:
-                self._columns = self._columns.with_those_of(x)
+                self._columns = self._columns.taking(x)[0]
             rows = [_Row(self._columns.row(x), y) for x, y in zip(records, targets, strict=True)]
             if self._are_sound(targets) and not any((np.abs(row.values) > LARGEST).any() for row in rows):
                 for row in rows:
                     self._take_row(row)
             else:  # the estimator refuses them all, or sets some aside
-                self._learn_together(rows)
+                self._learn_together(rows, is_plain=False)
         except BaseException:
             self._columns = before
             raise
 
-    def _learn_together(self, latest: list[_Row]) -> None:
-        """Learns all rows that wait and the latest, or none of them."""
+    def _learn_together(self, latest: list[_Row], *, is_plain: bool = True) -> None:
+        """Learns all rows that wait and the latest, or none of them; `is_plain` if these could have waited, too."""
         rows = [*self._waiting, *latest]
         if not rows:
             return
@@ -233,8 +233,9 @@ class Mixture:
             self._found([*self._kept, *rows])
         else:
             n_before = self._learner.events.n_samples
-            self._learn(self.estimator, self._known(self._values(rows)[:, : self._n_used]), rows)
-            self._has_drifted |= any(_is_drift(e) and e.sample > n_before for e in self._learner.events.events[-10:])
+            values = (rows[0].values if is_plain and len(rows) == 1 else self._values(rows))[:, : self._n_used]
+            self._learn(self.estimator, values if is_plain else self._known(values), rows, is_plain=is_plain)
+            self._has_drifted |= any(e.sample > n_before and _is_drift(e) for e in self._learner.events.events[-10:])
         for row in rows:
             self._kept.add(row)
         self._n_learned += len(rows)
@@ -258,12 +259,12 @@ class Mixture:
             values = fill_missing(values, values[is_whole])
         made = self._made()
         made.batch_size = max(self.batch_size, _SOON)
-        self._learn(made, values, rows)
+        self._learn(made, values, rows, is_plain=False)
         made.batch_size = self.batch_size
         self.estimator, self._n_used = made, len(self._columns)
 
-    def _learn(self, estimator: Any, values: Rows, rows: list[_Row]) -> None:
-        """Has an estimator learn values (n, d) with the targets and weights of rows."""
+    def _learn(self, estimator: Any, values: Rows, rows: list[_Row], *, is_plain: bool) -> None:
+        """Has an estimator learn values (n, d) with the targets and weights of rows, `is_plain` without a check."""
         if "_learner" in vars(estimator) and estimator._learner.places is not None:
             estimator._learner.places.row_by_row = True
         weights, targets = [row.weight for row in rows], [row.y for row in rows]
@@ -271,7 +272,7 @@ class Mixture:
             estimator.partial_fit(values)
         elif any(weight != 1 for weight in weights):
             estimator.partial_fit(values, targets, sample_weight=weights)
-        elif estimator is self.estimator and _is_plain(values) and all(map(self._fits, targets)):
+        elif is_plain:
             estimator._learn_known(values, targets)
         else:
             estimator.partial_fit(values, targets)

@@ -77,10 +77,12 @@ class Ranges(Keeps):
         steps = latest.diff(dim=0).abs().sort(dim=0).values[: int((1 - _TRIMMED) * N_LATEST)].mean(dim=0)
         nearest = int(self._log_density(latest).sum(dim=1).argmax())
         scale = self.scales[nearest]
+        if float((steps / (_EXPECTED * scale)).median()) <= _WIDER:  # nor is it more beside a scale that is larger
+            return False
         if known is not None and len(known) >= N_LATEST:
             scale = torch.maximum(scale, known.to(scale).std(dim=0, correction=0))
-        if float((steps / (_EXPECTED * scale)).median()) <= _WIDER:
-            return False
+            if float((steps / (_EXPECTED * scale)).median()) <= _WIDER:
+                return False
         return float(_spacing(latest / scale)) > _WIDER * float(self.spacings[nearest])
 
     def add(self, rows: Tensor) -> None:

@@ -14,11 +14,12 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from cndpm.experts.pool.clusters import Clusters
 from cndpm.experts.pool.dynamics import Dynamics
 from cndpm.experts.pool.judging import evidence_of
-from cndpm.experts.pool.kept_rows import N_NEIGHBOUR_MEMBERS, KeptRows, Singles, neighbours
+from cndpm.experts.pool.kept_rows import N_NEIGHBOUR_MEMBERS, KeptRows, neighbours
 from cndpm.experts.pool.mix import LOWEST, TEMPERATURES, TOGETHER, Backlog, Mix, Told, log_normalised, shares
 from cndpm.experts.pool.moments import ByLabel, Labels, Moments
 from cndpm.experts.pool.representations import Floats, Representations
@@ -70,7 +71,7 @@ class _Asked(NamedTuple):
     by_rules: Floats
     prior: Floats
     now: Told
-    is_silent: np.ndarray[tuple[int], np.dtype[np.bool_]] | None
+    is_silent: NDArray[np.bool_] | None
 
 
 class ClassPool(Keeps):
@@ -241,7 +242,7 @@ class ClassPool(Keeps):
         logs = log_normalised(both).reshape(-1, *lifted.shape)
         return self._next.ask(logs, others=[now], is_silent=is_silent)
 
-    def _is_silent(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
+    def _is_silent(self) -> NDArray[np.bool_] | None:
         """Returns which members have nothing to say, (M,): clusters and trees, at first; None where all do."""
         silent = self._clusters.is_silent(self.rows), not self._trees.sizes.size
         if not any(silent):
@@ -250,7 +251,7 @@ class ClassPool(Keeps):
         is_silent[-2 - N_NEIGHBOUR_MEMBERS : -N_NEIGHBOUR_MEMBERS] = silent
         return is_silent
 
-    def _likely(self, features: list[Floats], placed: Singles, weights: Floats) -> tuple[Floats, Floats]:
+    def _likely(self, features: list[Floats], placed: NDArray[np.float32], weights: Floats) -> tuple[Floats, Floats]:
         """Returns log p(x | y) of the members up to constants, (M, B, C), and log p(y | x) of the rules, (K, B, C).
 
         Rows have features and are placed among the others; of the rules one member is made by their weights (K,).
@@ -487,7 +488,7 @@ class ClassPool(Keeps):
         if self.is_ready and self._is_in_runs:
             self._judge()
 
-    def forget(self, is_gone: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
+    def forget(self, is_gone: NDArray[np.bool_]) -> None:
         """Learns anew what it keeps but for some rows, (m,) bool, which turned out to belong elsewhere."""
         if len(self._backlog):
             self._catch_up()

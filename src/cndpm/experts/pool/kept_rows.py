@@ -17,7 +17,7 @@ from cndpm.experts.pool.moments import Labels
 from cndpm.experts.pool.representations import Floats
 from cndpm.state import Keeps, State, StateError, expect, integers, tensor, whole
 
-__all__ = ["KeptRows", "Singles", "neighbours"]
+__all__ = ["KeptRows", "neighbours"]
 
 Singles = NDArray[np.float32]
 
