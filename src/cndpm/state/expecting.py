@@ -194,15 +194,18 @@ class Keeps:
 
 
 def _saved(value: Any) -> Any:
+    if isinstance(value, list) and value and isinstance(value[0], np.ndarray):
+        value = np.stack(value)
     if isinstance(value, np.ndarray):
         return torch.tensor(value)
     return value.state_dict() if hasattr(value, "state_dict") else copied(value)
 
 
 def _restored(value: Any, now: Any) -> Any:
-    """Returns a value of a state as what is there now: a part that is given its state, a tensor, or an array."""
+    """Returns a value of a state as what is there now: a part that is given its state, a tensor, or arrays."""
     if hasattr(now, "load_state_dict"):
         now.load_state_dict(value)
         return now
     is_array = isinstance(value, Tensor) and not isinstance(now, Tensor)
-    return value.cpu().numpy().copy() if is_array else copied(value)
+    restored = value.cpu().numpy().copy() if is_array else copied(value)
+    return list(restored) if is_array and isinstance(now, list) else restored

@@ -161,10 +161,7 @@ class ClassPool(Keeps):
         """Shares that rules, recent models, clusters, trees and the nearest rows have in an answer for now."""
         weights = self._now.weights
         others = {"clusters": 1, "trees": 1, "nearest rows": N_NEIGHBOUR_MEMBERS}
-        weights[-sum(others.values()) :][:2] *= (
-            len(self._clusters) > 0,
-            len(self._trees) > 0,
-        )  # without, they say nothing
+        weights[-sum(others.values()) :][:2] *= len(self._clusters) > 0, len(self._trees) > 0  # without, silent
         return shares(weights, self._lasting, others)
 
     @property
@@ -517,9 +514,8 @@ class ClassPool(Keeps):
         if self._maps is None:
             return None
         rng, admitted = np.random.default_rng([self.seed, self.n_seen]), self._balanced
-        return evidence_of(
-            self.rows, self._maps, self._moments, self._clusters, self._trees, self._rules.holds, admitted, rng
-        )
+        parts = self.rows, self._maps, self._moments, self._clusters, self._trees
+        return evidence_of(*parts, self._rules.holds, admitted, rng)
 
     # What is kept
 
@@ -541,16 +537,8 @@ class ClassPool(Keeps):
     def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
         parts = dict.fromkeys(("rows", "dynamics", "rules", "clusters", "trees", "mix", "next"), part())
         n_tempered = self._n_members * len(TEMPERATURES)
-        expect(
-            state,
-            {
-                **self.kept,
-                **parts,
-                "maps": maybe(part()),
-                "backlog": maybe(part()),
-                "kept_scores": maybe(tensor(n_tempered)),
-            },
-        )
+        optional = {"maps": maybe(part()), "backlog": maybe(part()), "kept_scores": maybe(tensor(n_tempered))}
+        expect(state, {**self.kept, **parts, **optional})
         saved = state.get("moments")
         if not isinstance(saved, list) or len(saved) != (0 if state["maps"] is None else len(Representations.kinds)):
             raise StateError(f"'moments' must be a list of the {len(Representations.kinds)} representations")

@@ -138,9 +138,7 @@ class Clusters(Keeps):
         at = np.flatnonzero(rows.y == label)
         at = at[np.argsort(rows.nth[at])[-_LATEST:]]
         since = at[rows.serial[at] >= self.since]
-        at = (
-            since if len(since) >= _FEWEST else at
-        )  # of a label that stays away, rows from before are the best there are
+        at = since if len(since) >= _FEWEST else at  # of a label that stays away, those from before are the best
         of_halves = [at[rows.nth[at] % 2 == half] for half in (0, 1)]
         size = min(map(len, of_halves))
         room = _MOST_NUMBERS // (2 * int((met >= _FEWEST).sum()) * rows.z.shape[1] ** 2)

@@ -218,13 +218,11 @@ class KeptRows(Keeps):
         return found
 
     def squares(self, placed: Singles) -> Singles:
-        """Returns squared distances, in units and whitened, of rows that were placed to those kept, (2, B, m).
-
-        They are true to rounding, and less by the squared lengths of the rows that are asked about.
-        """
+        """Returns squared distances of placed rows to those kept, less the squared lengths of the former, (2, B, m)."""
         turned = -2 * placed.transpose(1, 0, 2)
         turned[..., -1] = 1.0
-        return turned @ self._parts[4][: self._size].transpose(1, 2, 0)
+        squares: Singles = turned @ self._parts[4][: self._size].transpose(1, 2, 0)
+        return squares
 
 
 def neighbours(kept: KeptRows, placed: Singles, *, without_itself: bool = False) -> Floats:

@@ -14,7 +14,7 @@ from cndpm.state import State, expect, tensor, whole
 __all__ = ["WINDOWS", "LatestRows"]
 
 WINDOWS = ((200, 5), (1000, 5), (5000, 5), (5000, 15))
-"""Latest rows among which to look, and how many of the nearest to take: those of the pool for classes."""
+"""Latest rows among which to look, and how many of the nearest to take."""
 
 Nearest = tuple[NDArray[np.int64], Floats, Floats]
 

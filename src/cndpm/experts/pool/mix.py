@@ -38,7 +38,7 @@ _RIDGE = 20.0
 _CREDIT = 2.0
 """Nats that models which forget nothing have at the beginning: without evidence they are believed."""
 
-TOGETHER, _SURPRISE = 10, 0.5
+TOGETHER, _SURPRISE = 10, 1.0
 """Rows that are learned together, unless they have contradicted the answers to them by so many nats more than these
 expected."""
 

@@ -78,7 +78,7 @@ class Moments(Keeps):
     Attributes:
         n: Samples of every label, faded, (S, C).
         means: Of the features by label, (S, C, d).
-        scatters: Around the means, faded, (G, d, d); only what is on and below the diagonal.
+        scatters: Around the means, faded, (d, d) each; only what is on and below the diagonal.
         weights: Samples that the scatters are of, faded, (G,).
 
     Example:
@@ -105,36 +105,19 @@ class Moments(Keeps):
         self._keep, self._fade = np.array([*keeps, 1.0]), np.array([fade, 1.0])
         self.n, self.offsets = np.zeros((n_slots, n_labels)), np.zeros((n_slots, n_labels))
         self.means, self.slopes = np.zeros((n_slots, n_labels, d)), np.zeros((n_slots, n_labels, d))
-        self.scatters, self.factors = np.zeros((n_groups, d, d)), np.stack([np.eye(d)] * n_groups)
+        self.scatters = [np.zeros((d, d)) for _ in range(n_groups)]  # each by itself, for rules come and go
+        self.factors = [np.eye(d)] * n_groups
         self.weights, self.due = np.zeros(n_groups), np.full(n_groups, np.inf)
-
-    @property
-    def scatters(self) -> Floats:
-        """See the attributes; each is kept by itself, for rules come and go."""
-        return np.stack(self._scatter_of)
-
-    @scatters.setter
-    def scatters(self, values: Floats) -> None:
-        self._scatter_of = list(values)
-
-    @property
-    def factors(self) -> Floats:
-        """Factors L of the scatters, shrunk, (G, d, d)."""
-        return np.stack(self._factor_of)
-
-    @factors.setter
-    def factors(self, values: Floats) -> None:
-        self._factor_of = list(values)
 
     @property
     def n_numbers_kept(self) -> int:
         """Numbers of all slots and groups."""
-        d = self.means.shape[2]
-        return sum(getattr(self, name).size for name in _OF_SLOTS) + 2 * len(self.weights) * (d**2 + 1)
+        of_groups = 2 * len(self.scatters) * (self.scatters[0].size + 1)
+        return of_groups + sum(int(getattr(self, name).size) for name in _OF_SLOTS)
 
     def whitening_of_rule(self, rule: int) -> Floats:
         """Returns M, (d, d), with which a rule's labels scatter as a ball: M M' = W."""
-        whitening: Floats = dtrtri(self._factor_of[1 + rule].T, lower=0)[0]
+        whitening: Floats = dtrtri(self.factors[1 + rule].T, lower=0)[0]
         return whitening
 
     def admit(self, n_labels: int) -> None:
@@ -172,7 +155,7 @@ class Moments(Keeps):
         told = []
         groups, slots, last = self._learning(recent=True, rule=rule)
         for group, own in zip(groups.tolist(), np.split(slots, last[:-1] + 1), strict=True):
-            lengths = (dpotrs(self._factor_of[group].T, f.T, lower=0)[0].T * f).sum(axis=1)
+            lengths = (dpotrs(self.factors[group].T, f.T, lower=0)[0].T * f).sum(axis=1)
             for slot in own.tolist():
                 n = np.maximum(self.n[slot][y], 1.5)
                 one = likely[slot].copy()
@@ -207,21 +190,17 @@ class Moments(Keeps):
         left = self._fade_by(groups, within, begins=(before[last] == 0), first=batch.first, mixing=mixing)
         deviations, has_all = np.concatenate([within, between], axis=1), len(labels) == self.n.shape[1]
         for i, group in enumerate(groups.tolist()):
-            dsyrk(
-                1.0, deviations[i].T, left[i], self._scatter_of[group].T, overwrite_c=1
-            )  # which reads rows as columns
+            dsyrk(1.0, deviations[i].T, left[i], self.scatters[group].T, overwrite_c=1)  # which reads rows as columns
             is_due = self.due[group] >= max(5.0, _RENEWED * self.weights[group])
             if is_due:
                 n = max(float(self.weights[group]), 1.0)
-                covariance = shrunk(self._scatter_of[group] / n, n)
-                self._factor_of[group] = dpotrf(covariance.T, lower=0, overwrite_a=1)[
-                    0
-                ].T  # LAPACK reads rows as columns
+                covariance = shrunk(self.scatters[group] / n, n)
+                self.factors[group] = dpotrf(covariance.T, lower=0, overwrite_a=1)[0].T  # LAPACK reads rows as columns
                 self.due[group] = 0.0
             own = slots[last[i - 1] + 1 if i else 0 : last[i] + 1]
             to: Any = slice(own[0], own[-1] + 1) if is_due or has_all else (own[:, None], labels)
             means = self.means[to]
-            solved = dpotrs(self._factor_of[group].T, means.reshape(-1, means.shape[2]).T, lower=0)[0].T
+            solved = dpotrs(self.factors[group].T, means.reshape(-1, means.shape[2]).T, lower=0)[0].T
             self.slopes[to] = solved.reshape(means.shape)
             self.offsets[to] = -0.5 * np.einsum("scd,scd->sc", means, self.slopes[to])
 
@@ -262,8 +241,8 @@ class Moments(Keeps):
             setattr(self, name, np.append(getattr(self, name), getattr(self, name)[slot][None], axis=0))
         weight = float(self.weights[group])
         self.weights, self.due = np.append(self.weights, min(weight, _LIGHT_SCATTER)), np.append(self.due, np.inf)
-        self._scatter_of.append(self._scatter_of[group] * (self.weights[-1] / max(weight, 1.0)))
-        self._factor_of.append(self._factor_of[group])  # which is replaced, never changed
+        self.scatters.append(self.scatters[group] * (self.weights[-1] / max(weight, 1.0)))
+        self.factors.append(self.factors[group])  # which is replaced, never changed
         self.n[-1] = np.minimum(self.n[-1], _LIGHT)
 
     def drop_rule(self, rule: int) -> None:
@@ -271,7 +250,7 @@ class Moments(Keeps):
         for name in _OF_SLOTS:
             setattr(self, name, np.delete(getattr(self, name), self.n_recent + rule, axis=0))
         self.weights, self.due = np.delete(self.weights, 1 + rule), np.delete(self.due, 1 + rule)
-        del self._scatter_of[1 + rule], self._factor_of[1 + rule]
+        del self.scatters[1 + rule], self.factors[1 + rule]
 
     def relabel(self, places: Labels) -> None:
         """Gives labels other numbers: label y becomes `places[y]`, (C,), and there is room for all of them."""

@@ -65,7 +65,7 @@ class Trees(Keeps):
         "below": integers("nodes", low=0),
         "above": integers("nodes", low=0),
         "labels": integers("nodes", low=0),
-        "n_grown": whole(),
+        "n_grown": whole(0, 1 << 32),
         "grown_at": whole(),
         "since": whole(),
     }
