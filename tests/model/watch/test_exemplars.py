@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from cndpm.model.watch.exemplars import Exemplars
+from cndpm.model.watch.exemplars import Exemplars, _together
 
 
 def numbered(n, d=2):
@@ -82,3 +82,9 @@ def test_rows_that_wait_do_not_follow_the_caller():
         x.zero_()
         exemplars.join()
         assert exemplars.rows[:, 0].tolist() == list(range(n))
+
+
+def test_rows_that_were_restored_join_those_of_another_device():
+    together = _together([torch.ones(2, 3), torch.ones(1, 3, device="meta")])  # a device that every machine has
+    assert together.device.type == "meta" and together.shape == (3, 3)
+    torch.testing.assert_close(_together([torch.zeros(1, 2), torch.ones(1, 2)]), torch.tensor([[0.0, 0.0], [1.0, 1.0]]))

@@ -71,7 +71,7 @@ class Exemplars:
 
     def _waiting(self) -> Rows:
         """Returns the rows that wait, (n, d)."""
-        return torch.cat(self._coming).cpu().numpy() if self._coming else self.rows[:0]
+        return _together(self._coming).cpu().numpy() if self._coming else self.rows[:0]
 
     def state_dict(self) -> State:
         return {
@@ -89,6 +89,11 @@ class Exemplars:
         coming = state["coming"].clone()
         self._coming, self._n_coming = ([coming] if len(coming) else []), len(coming)
         self.n_seen = state["n_seen"]
+
+
+def _together(parts: list[Tensor]) -> Tensor:
+    """Returns rows (n, d) of all parts, where the latest lie: those that were restored lie elsewhere than a GPU's."""
+    return torch.cat([part.to(parts[-1].device) for part in parts])
 
 
 def _hashes(numbers: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
