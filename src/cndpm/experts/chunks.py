@@ -102,9 +102,9 @@ class Samples:
         return derived
 
 
-def places_of(begin: int, stop: int, ends: Ends) -> slice | Tensor:
-    """Returns where samples `begin` to `stop` of a block are found."""
-    return slice(begin, stop) if ends is None else torch.searchsorted(ends, torch.arange(begin, stop), right=True)
+def places_of(begin: int, stop: int, ends: Ends) -> Any:
+    """Returns where samples `begin` to `stop` of a block are held, as an index of tensors and arrays."""
+    return slice(begin, stop) if ends is None else torch.bucketize(torch.arange(begin, stop), ends, right=True).numpy()
 
 
 def open_block(
