@@ -74,6 +74,11 @@ class Samples:
             self._alone = Samples(self.x)
         return self._alone
 
+    @staticmethod
+    def places(begin: int, end: int, ends: Ends) -> Any:
+        """Returns where samples `begin` to `end` of a block are held, as an index of tensors and arrays."""
+        return slice(begin, end) if ends is None else torch.bucketize(torch.arange(begin + 1, end + 1), ends).numpy()
+
     def select(self, rows: Tensor) -> Samples:
         """Returns some of the samples, by mask or index on the host, with those of their features that are known."""
         selected = Samples(self.x[rows.to(self.x.device)])
@@ -102,11 +107,6 @@ class Samples:
         return derived
 
 
-def places_of(begin: int, stop: int, ends: Ends) -> Any:
-    """Returns where samples `begin` to `stop` of a block are held, as an index of tensors and arrays."""
-    return slice(begin, stop) if ends is None else torch.bucketize(torch.arange(begin, stop), ends, right=True).numpy()
-
-
 def open_block(
     x: Tensor, batch_size: int, *, chunk_size: int, start: int = 0, ends: Ends = None, in_order: bool = False
 ) -> Iterator[Samples]:
@@ -122,12 +122,12 @@ def open_block(
 def _chunks(x: Tensor, batch_size: int, size: int, start: int, ends: Ends, in_order: bool) -> Iterator[list[Samples]]:
     """Yields the batches of chunk after chunk; the following chunk is at hand when one is begun."""
     first, n = start - start % size, len(x) if ends is None else int(ends[-1])
-    chunk: Samples | None = Samples(x[places_of(first, min(first + size, n), ends)].clone())
+    chunk: Samples | None = Samples(x[Samples.places(first, min(first + size, n), ends)].clone())
     while chunk is not None:
         chunk.in_order = in_order
         begin, first = first, first + size
         if first < n:
-            chunk.following = Samples(x[places_of(first, min(first + size, n), ends)].clone())
+            chunk.following = Samples(x[Samples.places(first, min(first + size, n), ends)].clone())
         yield [chunk.part(i, i + batch_size) for i in range(max(0, start - begin), len(chunk), batch_size)]
         # A chunk refers to itself, so only the garbage collector would free what was computed of it, and much later.
         done, chunk = chunk, chunk.following

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cndpm.experts.chunks import Ends, Samples, places_of
+from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.pool.class_pool import When
 from cndpm.learner import Footprint, Inputs, Learner, Portrait, Prepared
@@ -138,7 +138,7 @@ class CNDPM(Learner):
         batch_size: int,
         *,
         start: int = 0,
-        ends: Ends = None,
+        ends: Tensor | None = None,
         after_batch: Callable[[int], None] | None = None,
     ) -> None:
         is_whole = isinstance(x, Prepared) and len(x.kept) == 1 and batch_size >= len(x.x) and not start
@@ -158,7 +158,7 @@ class CNDPM(Learner):
             self._is_exact = False
             for begin in range(start, n, batch_size):
                 stop = min(begin + batch_size, n)
-                at = places_of(begin, stop, ends)
+                at = Samples.places(begin, stop, ends)
                 targets = None if y is None else y[at]
                 self.events.n_samples += stop - begin
                 if self.places is None:
@@ -433,7 +433,7 @@ class CNDPM(Learner):
 
     # Inside
 
-    def _admit(self, x: Inputs, y: Tensor | None, ends: Ends = None) -> tuple[Tensor, Tensor | None]:
+    def _admit(self, x: Inputs, y: Tensor | None, ends: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """Checks inputs, unless they were checked when they were prepared, and targets."""
         x, settings = x.x if isinstance(x, Prepared) else admit_x(x, self.input_shape, ends), self.settings
         return x, admit_targets(y, x.shape[0], settings.target, settings.n_outputs, self.n_classes)
