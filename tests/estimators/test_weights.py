@@ -75,6 +75,8 @@ def test_a_heavy_row_takes_no_more_memory_than_a_light_one(kind, monkeypatch):
 
     x, peaks = np.random.default_rng(0).normal(size=(2000, 20)), []
     model = kind(random_state=0, verbose=True).partial_fit(x[:30], x[:30, 0] > 0)
+    model.partial_fit(x[:30], x[:30, 0] > 0, sample_weight=np.full(30, 4))  # is done again when a call is undone
+    known = model._exported()
     monkeypatch.setattr("cndpm.estimators.journal._AFTER", 0.0)
     for weight in (1, 500):
         peaks.append(Peak())
@@ -84,6 +86,7 @@ def test_a_heavy_row_takes_no_more_memory_than_a_light_one(kind, monkeypatch):
         with pytest.raises(Peak):
             model.partial_fit(x, x[:, 0] > 0, sample_weight=np.full(2000, weight))
         tracemalloc.stop()
+    assert same(model._exported(), known)
     assert " 10 of 1,000,000 samples" in peaks[1].line
     assert peaks[1].bytes < peaks[0].bytes + 10 * x.nbytes
 
