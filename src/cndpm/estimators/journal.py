@@ -113,11 +113,11 @@ def learning(
     """Returns the step that learns samples, which nobody else changes, batch by batch."""
 
     def run(learner: CNDPM, between: Between | None) -> None:
-        n = len(x) if ends is None else int(ends[-1])
-        with progress_of(learner, n, between) if verbose else nullcontext(between) as after_batch:
+        told = progress_of(learner, len(x) if ends is None else int(ends[-1]), between) if verbose else None
+        with told or nullcontext(between) as after_batch:
             learner.learn_block(x, y, batch_size, ends=ends, after_batch=after_batch)
 
-    return Step(run, n_bytes=sum(part.nbytes for part in (x, y, ends) if part is not None))
+    return Step(run, x.nbytes + (0 if y is None else y.nbytes) + (0 if ends is None else ends.nbytes))
 
 
 def pruning(x: Tensor, y: Tensor | None, threshold: float) -> Step:

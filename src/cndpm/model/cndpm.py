@@ -144,7 +144,7 @@ class CNDPM(Learner):
         is_whole = isinstance(x, Prepared) and len(x.kept) == 1 and batch_size >= len(x.x) and not start
         prepared: list[Samples] | None = x.kept if is_whole else None  # as the one batch they were asked about
         x, y = self._admit(x, y, ends)
-        n, n_threads = len(x) if ends is None else int(ends[-1]), torch.get_num_threads()
+        n, n_threads = x.shape[0] if ends is None else int(ends[-1]), torch.get_num_threads()
         has_learned, extremes = self._waiting is not None, self.arrivals.extremes
         with one_thread():
             x = self.arrivals.open(x) if ends is None or extremes is None else extremes.look(x, ends)
