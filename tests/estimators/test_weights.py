@@ -1,4 +1,7 @@
 import pickle
+import sys
+import tracemalloc
+from functools import cache
 
 import numpy as np
 import pytest
@@ -8,12 +11,14 @@ from scipy.special import log_softmax
 from sklearn.utils.class_weight import compute_class_weight
 
 from cndpm import CNDPMClassifier, CNDPMRegressor, merge
+from cndpm.checks.case import same
 from cndpm.estimators.weights import few_in_order, log_class_weights, times_learned
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 Y = np.where(X[:, 0] + 0.8 * RNG.normal(size=60) > 0, "up", "down")
 WHOLE = RNG.integers(0, 4, size=60)
+RULE = X[:, 0] > 0
 
 
 def test_whole_weights_are_repetitions_to_the_bit():
@@ -25,6 +30,65 @@ def test_whole_weights_are_repetitions_to_the_bit():
     weighted = CNDPMRegressor(memory_size=20, random_state=0).fit(X, targets, WHOLE)
     repeated = CNDPMRegressor(memory_size=20, random_state=0).fit(X[often], targets[often])
     assert np.array_equal(weighted.predict(X), repeated.predict(X))
+
+
+@cache
+def taught(kind, n, features):
+    model = kind(memory_size=50, random_state=0, settings={"features": features} if features else None)
+    x = np.random.default_rng(1).normal(size=(n, 3))
+    return pickle.dumps(model.partial_fit(x, x[:, 0] > 0) if n else model)
+
+
+@pytest.mark.parametrize("features", [None, "identity"])
+@pytest.mark.parametrize("extreme", [(), (1e5,), (1e13,), (-1e13, 3e14, 2e12), (1e16,) * 6, (1e5,) * 20, (1e13,) * 20])
+@pytest.mark.parametrize("n_before", [0, 40, 400])
+@pytest.mark.parametrize("kind", [CNDPMClassifier, CNDPMRegressor])
+def test_rows_that_are_repeated_as_they_are_learned_leave_the_same_state(kind, n_before, extreme, features):
+    x, weights = X.copy(), np.append(WHOLE[:-1], 11 - WHOLE[:-1].sum() % 10)
+    often = np.repeat(np.arange(60), weights)  # 1 more than whole batches
+    for i, value in enumerate(extreme):
+        x[20 + i, i % 3] = value
+    y = RULE if kind is CNDPMClassifier else x.clip(-9, 9) @ [1.0, 2.0, 0.0]
+    weighted, repeated = (pickle.loads(taught(kind, n_before, features)) for _ in range(2))
+    weighted.partial_fit(x, y, sample_weight=weights)
+    repeated.partial_fit(x[often], y[often])
+    assert same(weighted._exported(), repeated._exported())
+
+
+def test_what_most_rows_are_is_told_with_their_weights():
+    x = X[:20].copy()
+    x[:12, 1] = 1e16
+    few = np.repeat([1, 9], [12, 8])
+    assert CNDPMRegressor(random_state=0).partial_fit(x, x[:, 0], sample_weight=few).n_experts_ == 0
+    with pytest.raises(ValueError, match="values up to 1e"):
+        CNDPMRegressor(random_state=0).partial_fit(x, x[:, 0], sample_weight=few[::-1])
+
+
+@pytest.mark.parametrize("kind", [CNDPMClassifier, CNDPMRegressor])
+def test_a_heavy_row_takes_no_more_memory_than_a_light_one(kind, monkeypatch):
+    class Peak(Exception):
+        """Ends a call with the first line that it says."""
+
+        def write(self, line):
+            self.line, self.bytes = line, tracemalloc.get_traced_memory()[1]
+            raise self
+
+    x, peaks = np.random.default_rng(0).normal(size=(2000, 20)), []
+    model = kind(random_state=0).partial_fit(x[:30], x[:30, 0] > 0)
+    model.partial_fit(x[:30], x[:30, 0] > 0, sample_weight=np.full(30, 4))  # is done again when a call is undone
+    known = model.set_params(verbose=True)._exported()
+    monkeypatch.setattr("cndpm.estimators.journal._AFTER", 0.0)
+    for weight in (1, 500):
+        peaks.append(Peak())
+        monkeypatch.setattr(sys, "stderr", peaks[-1])
+        peaks[-1].isatty = lambda: False
+        tracemalloc.start()
+        with pytest.raises(Peak):
+            model.partial_fit(x, x[:, 0] > 0, sample_weight=np.full(2000, weight))
+        tracemalloc.stop()
+    assert same(model._exported(), known)
+    assert " 10 of 1,000,000 samples" in peaks[1].line
+    assert peaks[1].bytes < peaks[0].bytes + 10 * x.nbytes
 
 
 def test_weights_of_1_change_nothing_and_those_of_0_are_not_learned():

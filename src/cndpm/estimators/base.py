@@ -37,7 +37,7 @@ from cndpm.estimators.parameters import (
 )
 from cndpm.estimators.reading import Reading
 from cndpm.estimators.saved import Saved
-from cndpm.estimators.weights import few_in_order, times_learned
+from cndpm.estimators.weights import FEW, few_in_order, times_learned
 from cndpm.mixture import Merge
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.events import Event
@@ -305,10 +305,9 @@ class Estimator(Reading):
     def _make_learner(
         self, *, n_classes: int | None = None, n_outputs: int = 1, settings: CNDPMSettings | None = None
     ) -> CNDPM:
-        params = self.get_params(deep=False)
         self._begun_with = {
             name: deepcopy(value) if name == "settings" else value
-            for name, value in params.items()
+            for name, value in self.get_params(deep=False).items()
             if name not in _ALWAYS
         }
         return self._new_learner(settings or self._settings(n_outputs), n_classes)
@@ -343,9 +342,9 @@ class Estimator(Reading):
         """Returns targets that were read as the learner takes them, none of them new."""
         return targets
 
-    def _go_on(self, x: Tensor, targets: Any) -> None:
+    def _go_on(self, x: Tensor, targets: Any, ends: Tensor | None) -> None:
         """Learns samples that are read and weighted."""
-        self._learn(x, targets)
+        self._learn(x, targets, ends)
 
     def _teach_anew(self, X: Any, y: Any = None, sample_weight: Any = None, *, is_table: bool = True) -> Self:
         """Forgets everything, learns samples as a stream, and consolidates."""
@@ -360,9 +359,9 @@ class Estimator(Reading):
         fresh = self._blank()
         x, targets = fresh._read_pair(X, y, reset=True)
         fresh._start()
-        x, targets = fresh._weighted(sample_weight, x, targets, is_table=is_table)
-        targets = fresh._begin(targets, **given)
-        learning(x, targets, fresh.batch_size, verbose=bool(self.verbose)).run(fresh._learner, None)
+        x, targets, ends = fresh._weighted(sample_weight, x, targets, is_table=is_table)
+        targets = fresh._begin(targets, ends, **given)
+        learning(x, targets, fresh.batch_size, ends, verbose=bool(self.verbose)).run(fresh._learner, None)
         return fresh
 
     def _start(self) -> None:
@@ -396,26 +395,27 @@ class Estimator(Reading):
         novelty = np.full(len(x), np.nan) if self.learner_.watch is None else self.learner_.watch.novelty(x)
         return {"expert": expert, "expert_proba": np.exp(share), "novelty": mean_over(ways, novelty)}
 
-    def _weighted(self, sample_weight: Any, x: Tensor, y: Any, *, is_table: bool = False) -> tuple[Tensor, Any]:
-        """Returns samples, each as often as its weight says; a first call must leave something to learn.
+    def _weighted(self, sample_weight: Any, x: Tensor, y: Any, *, is_table: bool = False) -> tuple[Tensor, Any, Any]:
+        """Returns samples, and where repetitions of each end by its weight; a first call must leave something to learn.
 
         Of a table weights are relative, and the order counts for nothing where it has few rows.
         """
+        ends = None
         if sample_weight is not None:
             n_before = self._learner.events.n_samples if "_learner" in vars(self) else 0
             times = times_learned(sample_weight, x.numpy(), seed=self._seed, n_before=n_before, is_table=is_table)
             if not times.any() and "_learner" not in vars(self):
                 raise ValueError("sample_weight leaves nothing to learn: all weights are next to 0. Raise one of them.")
-            x, y = _taken(x, y, np.repeat(np.arange(len(times)), times))
-        if is_table and (order := few_in_order(x.numpy(), y, seed=self._seed)) is not None:
+            ends = None if times.sum() <= FEW else torch.from_numpy(times[times > 0].cumsum())
+            x, y = _taken(x, y, np.repeat(np.arange(len(times)), times if ends is None else times > 0))
+        if is_table and ends is None and (order := few_in_order(x.numpy(), y, seed=self._seed)) is not None:
             x, y = _taken(x, y, order)
-        return x, y
+        return x, y, ends
 
-    def _learn(self, x: Tensor, y: Tensor | None, **attributes: Any) -> None:
+    def _learn(self, x: Tensor, y: Tensor | None, ends: Tensor | None = None, **attributes: Any) -> None:
         """Learns the next samples, with the attributes that go with them; nothing where weights leave none."""
-        if not x.shape[0]:
-            return
-        self._apply(learning(x, y, self.batch_size, verbose=bool(self.verbose)), **attributes)
+        if x.shape[0]:
+            self._apply(learning(x, y, self.batch_size, ends, verbose=bool(self.verbose)), **attributes)
 
 
 def _taken(x: Tensor, y: Any, at: NDArray[np.int64]) -> tuple[Tensor, Any]:

@@ -181,8 +181,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     @changes
     def _learn_known(self, rows: NDArray[np.float32], labels: list[Any]) -> None:
         """Learns rows (n, d) that need no check and that nobody else changes, with labels that were met before."""
-        codec = self._codec.copy()
-        self._learn(torch.from_numpy(rows), torch.from_numpy(codec.encode(labels, learn=True)), _codec=codec)
+        self._go_on(torch.from_numpy(rows), labels, None)
 
     def _known_targets(self, targets: Any) -> Tensor:
         return torch.from_numpy(self._codec.encode(targets, learn=False))
@@ -191,15 +190,15 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         labels: NDArray[Any] = np.array(self._codec.labels, dtype=object)[y.cpu().numpy()]
         return labels.astype(self.classes_.dtype)
 
-    def _go_on(self, x: Tensor, targets: Any, classes: Sequence[Any] | None = None) -> None:
+    def _go_on(self, x: Tensor, targets: Any, ends: Tensor | None, classes: Sequence[Any] | None = None) -> None:
         if classes is not None and set(LabelCodec(classes).labels) != set(self._codec.labels):
             raise ValueError(f"classes={list(classes)} differs from the first call's: {self._codec.labels}")
         codec = self._codec.copy()  # new labels are only taken over once all are found good
-        self._learn(x, torch.from_numpy(codec.encode(targets, learn=True)), _codec=codec)
+        self._learn(x, torch.from_numpy(codec.encode(targets, ends, learn=True)), ends, _codec=codec)
 
-    def _begin(self, targets: Any, classes: Sequence[Any] | None = None) -> Tensor:
+    def _begin(self, targets: Any, ends: Tensor | None, classes: Sequence[Any] | None = None) -> Tensor:
         self._codec = LabelCodec(() if classes is None else classes, closed=classes is not None)
-        indices = torch.from_numpy(self._codec.encode(targets, learn=True))
+        indices = torch.from_numpy(self._codec.encode(targets, ends, learn=True))
         self._learner = self._make_learner(n_classes=len(self._codec) if self._codec.closed else None)
         return indices
 

@@ -133,5 +133,5 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
     def _drawn(self, y: Tensor | None, experts: Tensor) -> NDArray[Any]:
         return experts.cpu().numpy()
 
-    def _begin(self, targets: None) -> None:
+    def _begin(self, targets: None, ends: Tensor | None) -> None:
         self._learner = self._make_learner()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -107,31 +107,23 @@ def _mark(learner: CNDPM) -> tuple[int, int, int]:
     return learner.events.n_samples, len(learner.events.share), learner.memory.size
 
 
-def learning(x: Tensor, y: Tensor | None, batch_size: int, *, verbose: bool = False) -> Step:
+def learning(
+    x: Tensor, y: Tensor | None, batch_size: int, ends: Tensor | None = None, *, verbose: bool = False
+) -> Step:
     """Returns the step that learns samples, which nobody else changes, batch by batch."""
 
     def run(learner: CNDPM, between: Between | None) -> None:
-        if not verbose:
-            learner.learn_block(x, y, batch_size, after_batch=between)
-            return
-        with progress_of(learner, len(x)) as advance:
+        told = progress_of(learner, len(x) if ends is None else int(ends[-1]), between) if verbose else None
+        with told or nullcontext(between) as after_batch:
+            learner.learn_block(x, y, batch_size, ends=ends, after_batch=after_batch)
 
-            def after_batch(n: int) -> None:
-                if between is not None:
-                    between(n)
-                advance(n)
-
-            learner.learn_block(x, y, batch_size, after_batch=after_batch)
-
-    return Step(run, n_bytes=x.nbytes + (0 if y is None else y.nbytes))
+    return Step(run, x.nbytes + (0 if y is None else y.nbytes) + (0 if ends is None else ends.nbytes))
 
 
 def pruning(x: Tensor, y: Tensor | None, threshold: float) -> Step:
     """Returns the step that removes experts which are redundant on given data; it returns the merges."""
     least = admit_number(threshold, "threshold")
-    return Step(
-        lambda learner, _: learner.prune(x, y, threshold=least), n_bytes=x.nbytes + (0 if y is None else y.nbytes)
-    )
+    return Step(lambda learner, _: learner.prune(x, y, threshold=least), x.nbytes + (0 if y is None else y.nbytes))
 
 
 def consolidate(learner: CNDPM) -> None:
@@ -154,7 +146,7 @@ _WIDTH = 24
 
 
 @contextmanager
-def progress_of(learner: CNDPM, n_samples: int) -> Iterator[Callable[[int], None]]:
+def progress_of(learner: CNDPM, n_samples: int, between: Between | None) -> Iterator[Between]:
     """Gives what is to be called with the number of samples learned so far."""
     began = time.monotonic()
     pause, end = (_TERMINAL, "\r") if sys.stderr.isatty() else (_FILE, "\n")
@@ -162,6 +154,8 @@ def progress_of(learner: CNDPM, n_samples: int) -> Iterator[Callable[[int], None
 
     def advance(n: int) -> None:
         nonlocal due
+        if between is not None:
+            between(n)
         if (now := time.monotonic()) >= due:
             due = now + pause
             print(_line(n, n_samples, learner.n_experts, now - began), end=end, file=sys.stderr, flush=True)

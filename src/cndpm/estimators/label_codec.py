@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from cndpm.estimators.arrays import readable
 
@@ -41,12 +42,10 @@ class LabelCodec:
         other.labels, other._index, other.counts = self.labels.copy(), self._index.copy(), self.counts.copy()
         return other
 
-    def encode(self, y: Sequence[Any] | NDArray[Any], *, learn: bool) -> NDArray[np.int64]:
+    def encode(self, y: Sequence[Any] | NDArray[Any], ends: Tensor | None = None, *, learn: bool) -> NDArray[np.int64]:
         """Returns the indices of labels, (n,); `learn` counts them and adds unknown ones, which are an error else."""
         values = label_values(y)
-        unknown = (
-            [] if self._index.keys() >= set(values) else [v for v in dict.fromkeys(values) if v not in self._index]
-        )
+        unknown = [label for label in dict.fromkeys(values) if label not in self._index]
         if unknown and (self.closed or not learn):
             known = ", ".join(map(repr, self.labels)) or "none"
             raise ValueError(f"y contains labels that are not among the known classes: {unknown}; known: {known}")
@@ -54,8 +53,8 @@ class LabelCodec:
             self._add(label)
         indices = list(map(self._index.__getitem__, values))
         if learn:
-            for index in indices:
-                self.counts[index] += 1
+            for i, index in enumerate(indices):
+                self.counts[index] += 1 if ends is None else int(ends[i] - ends[i - 1] if i else ends[0])
         return np.array(indices, dtype=np.int64)
 
     def find(self, label: Any) -> int | None:

@@ -131,7 +131,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
     def _drawn(self, y: Tensor, experts: Tensor) -> NDArray[Any]:
         return (y[:, 0] if self._flat_target else y).cpu().numpy()
 
-    def _begin(self, targets: Tensor) -> Tensor:
+    def _begin(self, targets: Tensor, ends: Tensor | None) -> Tensor:
         self._learner = self._make_learner(n_outputs=targets.shape[1])
         return targets
 

@@ -26,7 +26,7 @@ from cndpm.estimators.label_codec import label_values
 
 HEAVIEST = 1000
 """The largest weight: a sample of it is learned as often."""
-_FEW = 30
+FEW = 30
 """Rows that are too few to show an order: a rule that was reversed in the middle is hardly found (docs/log.md)."""
 _ROUNDING = 1e-6
 """Part of a weight by which it may miss a whole multiple."""
@@ -58,8 +58,7 @@ def times_learned(
         )
     whole = np.floor(weights)
     draws = np.random.Generator(np.random.Philox(key=[seed, n_before])).random(len(weights))
-    times: NDArray[np.int64] = (whole + (draws < weights - whole)).astype(np.int64)
-    return times
+    return np.asarray(whole + (draws < weights - whole), dtype=np.int64)
 
 
 def _relative(weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -67,18 +66,17 @@ def _relative(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     weights = weights / weights.max() if weights.max() > 2**53 else weights  # no fractions of larger ones are told
     there = weights[weights > 0]
     unit = float(np.gcd.reduce(there.astype(np.int64))) if not (there % 1).any() else there.min()
-    relative: NDArray[np.float64] = weights / there.mean()
     if there.max() <= HEAVIEST * unit:
-        multiples = np.rint(weights / unit)
+        multiples = np.asarray(np.rint(weights / unit), dtype=np.float64)
         if (np.abs(weights - multiples * unit) <= _ROUNDING * weights).all():
-            relative = multiples
-    return relative
+            return multiples
+    return np.asarray(weights / there.mean(), dtype=np.float64)
 
 
 def few_in_order(rows: NDArray[Any], y: Any, *, seed: int) -> NDArray[np.int64] | None:
     """Returns an order in which to learn few rows, (n,), which depends on them and their targets alone; else None."""
     n = len(rows)
-    if n > _FEW:
+    if n > FEW:
         return None
     targets = y.tolist() if isinstance(y, Tensor) else label_values(y)
     in_order = sorted(range(n), key=lambda i: (rows[i].tobytes(), repr(targets[i])))
@@ -113,5 +111,4 @@ def log_class_weights(class_weight: Any, classes: Sequence[Any], counts: Sequenc
         weights = np.divide(often.sum(), np.count_nonzero(often) * often, out=np.ones(len(often)), where=often > 0)
     else:
         weights = np.array([float(class_weight.get(label, 1.0)) for label in classes])
-    logs: NDArray[np.float64] = np.log(weights)
-    return logs
+    return np.asarray(np.log(weights), dtype=np.float64)

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 Value = TypeVar("Value")
+Ends = Tensor | None  # samples up to the last repetition of each one that is held, (n,); None where each comes once
 
 _MAX_KEPT = 4
 """Buffers of a thread that are kept, the largest."""
@@ -73,6 +74,11 @@ class Samples:
             self._alone = Samples(self.x)
         return self._alone
 
+    @staticmethod
+    def places(begin: int, end: int, ends: Ends) -> Any:
+        """Returns where samples `begin` to `end` of a block are held, as an index of tensors and arrays."""
+        return slice(begin, end) if ends is None else torch.bucketize(torch.arange(begin + 1, end + 1), ends).numpy()
+
     def select(self, rows: Tensor) -> Samples:
         """Returns some of the samples, by mask or index on the host, with those of their features that are known."""
         selected = Samples(self.x[rows.to(self.x.device)])
@@ -94,36 +100,34 @@ class Samples:
         """
         known = self._derived.get(name)
         if known is None or known[0] is not key:
-            if self.whole is self:
-                value = function(self)
-            else:
-                whole: Any = self.whole.derive(name, key, function)
-                value = whole[self.start : self.start + self.x.shape[0]]
+            whole: Any = function(self) if self.whole is self else self.whole.derive(name, key, function)
+            value = whole if self.whole is self else whole[self.start : self.start + self.x.shape[0]]
             known = self._derived[name] = (key, value)
         derived: Value = known[1]
         return derived
 
 
 def open_block(
-    x: Tensor, batch_size: int, *, chunk_size: int, start: int = 0, in_order: bool = False
+    x: Tensor, batch_size: int, *, chunk_size: int, start: int = 0, ends: Ends = None, in_order: bool = False
 ) -> Iterator[Samples]:
     """Cuts a block into batches that share chunks of about `chunk_size` samples, whole batches each.
 
     Chunks begin at multiples of their size and are copied when they are reached, so that the same block gives the same
     bits wherever one starts, at the beginning of a batch, and however it lies in memory.
     """
-    return chain.from_iterable(_chunks(x, batch_size, batch_size * max(1, chunk_size // batch_size), start, in_order))
+    size = batch_size * max(1, chunk_size // batch_size)
+    return chain.from_iterable(_chunks(x, batch_size, size, start, ends, in_order))
 
 
-def _chunks(x: Tensor, batch_size: int, size: int, start: int, in_order: bool) -> Iterator[list[Samples]]:
+def _chunks(x: Tensor, batch_size: int, size: int, start: int, ends: Ends, in_order: bool) -> Iterator[list[Samples]]:
     """Yields the batches of chunk after chunk; the following chunk is at hand when one is begun."""
-    first = start - start % size
-    chunk: Samples | None = Samples(x[first : first + size].clone())
+    first, n = start - start % size, len(x) if ends is None else int(ends[-1])
+    chunk: Samples | None = Samples(x[Samples.places(first, min(first + size, n), ends)].clone())
     while chunk is not None:
         chunk.in_order = in_order
         begin, first = first, first + size
-        if first < x.shape[0]:
-            chunk.following = Samples(x[first : first + size].clone())
+        if first < n:
+            chunk.following = Samples(x[Samples.places(first, min(first + size, n), ends)].clone())
         yield [chunk.part(i, i + batch_size) for i in range(max(0, start - begin), len(chunk), batch_size)]
         # A chunk refers to itself, so only the garbage collector would free what was computed of it, and much later.
         done, chunk = chunk, chunk.following
