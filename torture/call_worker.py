@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 from sklearn.base import clone
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
@@ -41,6 +42,9 @@ _KINDS: tuple[tuple[type, dict[str, Any]], ...] = (
 """Few features: with the default's 512 most of the time would go into comparing states."""
 
 _N_FEATURES = 4
+_DENSE = 10_000
+"""Columns up to which a model is asked about dense rows."""
+
 _METHODS = ("partial_fit",) * 8 + ("fit",) * 3 + ("construct", "prune", "set_params") * 2 + ("consolidate",)
 _ASKED = (
     *("predict", "predict_proba", "predict_log_proba", "score_samples", "score", "sample", "bits_per_dim", "save"),
@@ -106,10 +110,17 @@ def _judge(model: Any, name: str, before: list[Any]) -> tuple[str, str]:
         return "changed", name
     ask = {"none": "score_samples", "values": "predict", "classes": "predict_proba"}[model._target]
     try:
-        answer = getattr(model, ask)(np.linspace(-3.0, 9.0, 3 * model.n_features_in_).reshape(3, -1))
+        answer = getattr(model, ask)(_asked(model.n_features_in_))
     except Exception as error:
         return "silent", f"{name}: {error!r}"
     return ("accepted", name) if np.isfinite(answer).all() else ("silent", f"{name}: answers {answer.tolist()}")
+
+
+def _asked(n_columns: int) -> Any:
+    """Returns three plain rows; sparse ones where columns are so many that only such were learned."""
+    if n_columns > _DENSE:
+        return sparse.csr_matrix((np.linspace(-3.0, 9.0, 3), (np.arange(3), np.arange(3))), shape=(3, n_columns))
+    return np.linspace(-3.0, 9.0, 3 * n_columns).reshape(3, -1)
 
 
 def _attempt(model: Any, name: str, random: Random, folder: str) -> None:

@@ -183,6 +183,7 @@ REFUSED = {
         {"experts": "neural", "predictor": "a.b:C", "target": "none"},
         "predictor_class is for labelled streams",
     ),
+    "more rows than there is memory": ({"kept_rows": 1 << 40}, "less than or equal to 1000000"),
     "no import path": ({"experts": "neural", "density": "a.b:C:D"}, "density_class"),
     "section of another kind": ({"experts": {"kind": "neural", "features": "fourier"}}, "features is a setting of"),
 }

@@ -489,8 +489,7 @@ class ClassPool(Keeps):
         """Learns anew what it keeps but for some rows, (m,) bool, which turned out to belong elsewhere."""
         if len(self._backlog):
             self._catch_up()
-        labels = self.rows.y[is_gone]
-        self.counts -= np.bincount(labels, minlength=self.n_labels)
+        self.counts -= np.bincount(self.rows.y[is_gone], minlength=self.n_labels)
         self.rows.drop(is_gone)
         self._asked, self._kept_scores = None, None
         self._begin(0)

@@ -221,8 +221,7 @@ class KeptRows(Keeps):
         """Returns squared distances of placed rows to those kept, less the squared lengths of the former, (2, B, m)."""
         turned = -2 * placed.transpose(1, 0, 2)
         turned[..., -1] = 1.0
-        squares: Singles = turned @ self._parts[4][: self._size].transpose(1, 2, 0)
-        return squares
+        return np.asarray(turned @ self._parts[4][: self._size].transpose(1, 2, 0))
 
 
 def neighbours(kept: KeptRows, placed: Singles, *, without_itself: bool = False) -> Floats:
@@ -257,18 +256,14 @@ def neighbours(kept: KeptRows, placed: Singles, *, without_itself: bool = False)
 
 
 def _votes(weights: Floats, y: NDArray[np.int64], sizes: Floats) -> Floats:
-    """Returns log votes less log shares of C labels, (W, B, C).
-
-    In each of W ways k rows with labels `y` were chosen that weigh (W, B, k), among so many of each label, (W, C).
-    """
+    """Returns log votes less log shares, (W, B, C), of rows of labels y (W, B, k), chosen among so many, (W, C)."""
     n_ways, n, k = y.shape
     n_labels = sizes.shape[1]
     weights *= k / np.maximum(weights.sum(axis=2, keepdims=True), 1e-300)
     places = np.arange(0, n_ways * n * n_labels, n_labels).reshape(n_ways, n, 1) + y
     votes = np.bincount(places.ravel(), weights.ravel(), n_ways * n * n_labels).reshape(n_ways, n, n_labels)
     shares = sizes / sizes.sum(axis=1, keepdims=True)
-    told: Floats = np.log(votes + PSEUDO) - np.log(shares + PSEUDO)[:, None]
-    return told
+    return np.asarray(np.log(votes + PSEUDO) - np.log(shares + PSEUDO)[:, None])
 
 
 def _depth(sizes: list[int], room: int) -> int:

@@ -143,8 +143,7 @@ class Mix(Keeps):
             by_kept_rows: Whether members were judged on kept rows, as the stack was not.
         """
         weights = np.array([0.5, 0.5, 0.0]) if by_kept_rows else self._by_candidate
-        answer: Floats = np.log(weights @ candidates.reshape(len(candidates), -1)).reshape(candidates.shape[1:])
-        return answer
+        return np.asarray(np.log(weights @ candidates.reshape(len(candidates), -1)).reshape(candidates.shape[1:]))
 
     def learn(self, told: Told, y: Labels, weights: Floats) -> None:
         """Adds the evidence of B samples.

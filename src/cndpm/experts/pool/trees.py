@@ -162,8 +162,7 @@ class Trees(Keeps):
             usual = np.log(weights.T @ self.shares / n_trees + PSEUDO)
             weights = weights.ravel()
         votes = np.bincount(places.ravel(), weights, len(z) * n_labels).reshape(1, len(z), n_labels)
-        told: Floats = np.log(votes + PSEUDO) - usual
-        return told
+        return np.asarray(np.log(votes + PSEUDO) - usual)
 
     def _leaves(self, z: Floats) -> NDArray[np.int64]:
         """Returns the leaves that rows (B, d) come to, (T, B)."""

@@ -30,7 +30,10 @@ class _Pool(Section):
     """Settings of the pool, whether it was chosen or came by default."""
 
     kept_rows: int = Field(
-        default=5000, ge=0, description="the latest rows of every label, kept as neighbours and to judge members by"
+        default=5000,
+        ge=0,
+        le=1_000_000,
+        description="the latest rows of every label, as neighbours and to judge members",
     )
     change_evidence: float = Field(
         default=20.0, gt=0, description="nats by which models of the latest samples must lead to found a rule"
