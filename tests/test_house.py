@@ -11,9 +11,9 @@ ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
     "modules": 286,
-    "lines": 41977,
+    "lines": 41974,
     "executable lines": 26332,
-    "docstring lines": 8146,
+    "docstring lines": 8143,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,

@@ -6,6 +6,7 @@ import math
 import reprlib
 from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
+from itertools import filterfalse
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ class LabelCodec:
     def encode(self, y: Sequence[Any] | NDArray[Any], ends: Tensor | None = None, *, learn: bool) -> NDArray[np.int64]:
         """Returns the indices of labels, (n,); `learn` counts them and adds unknown ones, which are an error else."""
         values = label_values(y)
-        unknown = [label for label in dict.fromkeys(values) if label not in self._index]
+        unknown = list(filterfalse(self._index.__contains__, dict.fromkeys(values)))
         if unknown and (self.closed or not learn):
             known = ", ".join(map(repr, self.labels)) or "none"
             raise ValueError(f"y contains labels that are not among the known classes: {unknown}; known: {known}")

@@ -100,8 +100,9 @@ class Samples:
         """
         known = self._derived.get(name)
         if known is None or known[0] is not key:
-            whole: Any = function(self) if self.whole is self else self.whole.derive(name, key, function)
-            value = whole if self.whole is self else whole[self.start : self.start + self.x.shape[0]]
+            of = self.whole
+            whole: Any = function(self) if of is self else of.derive(name, key, function)
+            value = whole if of is self else whole[self.start : self.start + self.x.shape[0]]
             known = self._derived[name] = (key, value)
         derived: Value = known[1]
         return derived
@@ -122,12 +123,14 @@ def open_block(
 def _chunks(x: Tensor, batch_size: int, size: int, start: int, ends: Ends, in_order: bool) -> Iterator[list[Samples]]:
     """Yields the batches of chunk after chunk; the following chunk is at hand when one is begun."""
     first, n = start - start % size, len(x) if ends is None else int(ends[-1])
-    chunk: Samples | None = Samples(x[Samples.places(first, min(first + size, n), ends)].clone())
+    at: Any = slice(first, first + size) if ends is None else Samples.places(first, min(first + size, n), ends)
+    chunk: Samples | None = Samples(x[at].clone())
     while chunk is not None:
         chunk.in_order = in_order
         begin, first = first, first + size
         if first < n:
-            chunk.following = Samples(x[Samples.places(first, min(first + size, n), ends)].clone())
+            at = slice(first, first + size) if ends is None else Samples.places(first, min(first + size, n), ends)
+            chunk.following = Samples(x[at].clone())
         yield [chunk.part(i, i + batch_size) for i in range(max(0, start - begin), len(chunk), batch_size)]
         # A chunk refers to itself, so only the garbage collector would free what was computed of it, and much later.
         done, chunk = chunk, chunk.following

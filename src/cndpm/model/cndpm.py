@@ -158,7 +158,7 @@ class CNDPM(Learner):
             self._is_exact = False
             for begin in range(start, n, batch_size):
                 stop = min(begin + batch_size, n)
-                at = Samples.places(begin, stop, ends)
+                at: Any = slice(begin, stop) if ends is None else Samples.places(begin, stop, ends)
                 targets = None if y is None else y[at]
                 self.events.n_samples += stop - begin
                 if self.places is None:

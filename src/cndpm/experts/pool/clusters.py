@@ -244,8 +244,7 @@ class _Mixtures(NamedTuple):
         away = (z[:, None] - self.means[:, :, None]) @ self.whitening
         freedom = _freedom(self.counts)[:, None]
         squares = np.einsum("hjnd,hjnd->hnj", away, away)
-        told: Floats = self.logs[:, None] - 0.5 * (freedom + z.shape[2]) * np.log1p(squares / freedom)
-        return told
+        return np.asarray(self.logs[:, None] - 0.5 * (freedom + z.shape[2]) * np.log1p(squares / freedom))
 
     def log_density(self, z: Floats) -> float:
         """Returns the log density of rows of both halves (2, n, d) in all."""
@@ -254,8 +253,7 @@ class _Mixtures(NamedTuple):
 
 def _best(halves: Floats, n_tried: Sequence[int], prior: Floats, rng: np.random.Generator) -> _Mixtures:
     """Returns the mixtures of two halves of rows (2, m, d), of as many Gaussians as make the other half likeliest."""
-    tried = [_Mixtures.fit(halves, n, prior, rng) for n in n_tried]
-    return max(tried, key=lambda made: made.log_density(halves[::-1]))
+    return max((_Mixtures.fit(halves, n, prior, rng) for n in n_tried), key=lambda made: made.log_density(halves[::-1]))
 
 
 def _within(rows: KeptRows, since: int) -> Floats:
@@ -269,5 +267,4 @@ def _within(rows: KeptRows, since: int) -> Floats:
 
 def _freedom(counts: Floats) -> Floats:
     """Returns the degrees of freedom of Gaussians that rest on so many rows and on a prior of d + 2 rows."""
-    freedom: Floats = counts + 3.0
-    return freedom
+    return np.asarray(counts + 3.0)

@@ -71,7 +71,9 @@ class Exemplars:
 
     def _waiting(self) -> Rows:
         """Returns the rows that wait, (n, d)."""
-        return _together(self._coming).cpu().numpy() if self._coming else self.rows[:0]
+        first, *others = self._coming or [torch.from_numpy(self.rows[:0])]
+        # Rows that were restored come first, and may lie elsewhere than those of a GPU.
+        return torch.cat([first.to((others or [first])[-1].device), *others]).cpu().numpy()
 
     def state_dict(self) -> State:
         return {
@@ -89,11 +91,6 @@ class Exemplars:
         coming = state["coming"].clone()
         self._coming, self._n_coming = ([coming] if len(coming) else []), len(coming)
         self.n_seen = state["n_seen"]
-
-
-def _together(parts: list[Tensor]) -> Tensor:
-    """Returns rows (n, d) of all parts, where the latest lie: those that were restored lie elsewhere than a GPU's."""
-    return torch.cat([part.to(parts[-1].device) for part in parts])
 
 
 def _hashes(numbers: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
