@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from cndpm.streams import Scenario, load_scenario
+from cndpm.streams import Scenario, load_scenario, pool
 from cndpm.streams.variations import noisy
 from cndpm.validation import ConfigError
 
@@ -83,4 +83,11 @@ def test_training_images_are_turned_as_their_subset_says():
 def test_images_larger_than_the_memory_are_refused_before_they_are_made(size):
     scenario = Scenario(name="a", stages=[{"subsets": [{"dataset": "digits"}], "epochs": 1}], transform={"size": size})
     with pytest.raises(ConfigError, match=f"transform.size={size} makes .* bytes"):
+        scenario.build()
+
+
+def test_images_are_measured_by_the_numbers_that_make_them(monkeypatch):
+    monkeypatch.setattr(pool, "memory_limit", lambda: 2_000_000)  # 1.5 million bytes, resized as eight times as many
+    scenario = Scenario(name="a", stages=[{"subsets": [{"dataset": "digits"}], "epochs": 1}], transform={"size": 32})
+    with pytest.raises(ConfigError, match=r"transform\.size=32 makes 1\d{7} bytes"):
         scenario.build()

@@ -176,7 +176,7 @@ def _see(x: Tensor, source: _DatasetView, transform: Transform) -> Tensor:
         if transform.size or transform.channels or transform.binarise or source.rotation:
             raise ConfigError(f"{source.dataset} holds features, not images: it cannot be resized, turned or binarised")
     else:
-        if transform.size and (n_bytes := len(x) * x.shape[1] * transform.size**2) > memory_limit():
+        if transform.size and (n_bytes := 8 * len(x) * x.shape[1] * transform.size**2) > memory_limit():  # on the way
             raise ConfigError(f"transform.size={transform.size} makes {n_bytes} bytes of {len(x)} images, too many")
         x = resize(x, transform.size) if transform.size else x
         x = set_channels(x, transform.channels) if transform.channels else x
