@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,3 +102,22 @@ def test_a_copy_learns_alone():
     assert copy.encode(["b", "a"], learn=True).tolist() == [1, 0]
     assert (codec.labels, codec.find("b"), copy.closed) == (["a"], None, False)
     assert LabelCodec(["a"], closed=True).copy().closed
+
+
+def test_labels_are_counted_as_often_as_they_come():
+    codec = LabelCodec()
+    codec.encode(["a", "b", "a"], learn=True)
+    codec.encode(["a", "c"], torch.tensor([5, 7]), learn=True)  # a row that comes five times, one that comes twice
+    assert [codec.count(label) for label in "abcd"] == [7, 1, 2, 0]
+
+
+def test_whole_numbers_beyond_those_of_arrays_are_not_rounded():
+    codec = LabelCodec()
+    codec.encode([2**63 + 1, 2**63 + 3, -1], learn=True)
+    assert codec.classes().tolist() == [-1, 2**63 + 1, 2**63 + 3]
+
+
+@pytest.mark.parametrize("label", [float("nan"), float("inf"), (1, float("nan"))])
+def test_what_is_no_number_is_no_label(label):
+    with pytest.raises(ValueError, match="must not be NaN or infinite"):
+        LabelCodec().encode([label], learn=True)
