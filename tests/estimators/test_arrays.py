@@ -209,10 +209,13 @@ def sparse_matrices():
     short._shape = (3, 4)  # compiled code would write six rows where there is room for three
     long = sparse.random(6, 4, density=0.5, random_state=0, format="lil")
     long.rows, long.data = long.rows[:3], long.data[:3]
+    next_to = sparse.csr_matrix(np.eye(4))
+    next_to.indices = np.array([0, 1, 2, 4], dtype=np.int32)  # the first place that is outside
     flat = sparse.random(6, 4, density=0.5, random_state=0, format="csr")
     flat.data = np.repeat(flat.data[:, None], 2, axis=1)  # compiled code would take the first half for all
     return made | {
         "values in two columns": flat,
+        "one column too far": next_to,
         "coo": coo,
         "lil": lil,
         "short lil": short,

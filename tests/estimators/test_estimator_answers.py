@@ -105,3 +105,20 @@ def test_a_regressor_whose_targets_have_all_been_the_same_answers_with_them():
     x = np.random.default_rng(0).normal(size=(120, 4))
     answer = CNDPMRegressor(random_state=0).partial_fit(x, np.zeros(120)).predict(x[:5])
     assert np.abs(answer).max() < 1e-6
+
+
+def test_the_time_asked_and_exactness_reach_the_learner(regressor, classifier, table, monkeypatch):
+    asked = []
+
+    def noted(answer):
+        def noting(x, **given):
+            asked.append(given)
+            return answer(x, **given)
+
+        return noting
+
+    for model, name in ((regressor, "predict_moments"), (classifier, "predict_log_proba")):
+        monkeypatch.setattr(model.learner_, name, noted(getattr(model.learner_, name)))
+    regressor.predict(table[0][:6], when="any")
+    classifier.predict(table[0][:6], exact=True, when="any")
+    assert asked == [{"when": "any"}, {"exact": True, "when": "any"}]
