@@ -263,7 +263,8 @@ def main() -> None:
         if name != "shipped":
             for what, digits in (("accuracy", 2), ("log_loss", 4)):
                 gains = [one[what] - base[what] for one, base in zip(ones, by_change["shipped"], strict=True)]
-                line += f"   {fmean(gains):+.{digits}f} ± {standard_error(gains):.{digits}f}"
+                error = standard_error(gains)  # None of a single stream
+                line += f"   {fmean(gains):+.{digits}f}" + ("" if error is None else f" ± {error:.{digits}f}")
         print(line, flush=True)
 
 
