@@ -146,7 +146,7 @@ def test_it_resumes_where_labels_come_in_runs(stop):
     x, y = rows(500)
     order = np.argsort(y, kind="stable")
     pool = assert_resumes(x[order], y[order], stop)
-    assert pool._kept_scores is not None
+    assert pool._kept_weights is not None
 
 
 def test_a_reversed_rule_is_founded_and_returns():
@@ -327,7 +327,9 @@ def test_what_is_forgotten_was_as_if_it_had_not_come():
         ("maps", None),
         ("moments", []),
         ("moments", None),
-        ("kept_scores", torch.zeros(3, dtype=torch.float64)),
+        ("kept_weights", torch.ones(3, dtype=torch.float64)),
+        ("kept_weights", torch.zeros(51, dtype=torch.float64)),
+        ("kept_weights", -torch.ones(51, dtype=torch.float64)),
         ("rules", {}),
         ("rows", None),
         ("mix", {}),
@@ -393,5 +395,5 @@ def test_where_labels_come_in_runs_kept_rows_say_who_answers():
     pool.refresh()
     assert pool._is_in_runs
     before = pool.answer(x[:50])
-    pool._kept_scores = np.where(np.arange(len(pool._kept_scores)) == 0, 0.0, -1e3)
+    pool._kept_weights = np.eye(len(pool._kept_weights))[0]
     assert np.abs(pool.answer(x[:50]) - before).max() > 0.1

@@ -100,14 +100,25 @@ def test_the_member_that_is_right_answers_and_the_latest_evidence_counts_more():
 
 def test_kept_rows_take_the_place_of_the_streams_evidence():
     logs, _ = said(6)
-    mix = Mix(N_MEMBERS, [0])
-    scores = np.full(N_MEMBERS * len(TEMPERATURES), -1e3)
-    scores[2] = 0.0  # at the first temperature
-    told = mix.ask(logs, scores, 1.0)
-    np.testing.assert_allclose(told.candidates[0], tempered(logs)[2])
+    mix, each = Mix(N_MEMBERS, [0]), tempered(logs)
+    weights = np.eye(len(each))[2]  # at the first temperature
+    told = mix.ask(logs, weights, 1.0)
+    np.testing.assert_allclose(told.candidates[0], each[2])
     answer = mix.answer(told.candidates, by_kept_rows=True)
-    np.testing.assert_allclose(answer, np.log(tempered(logs)[2]))  # the stack was not judged by them
-    np.testing.assert_array_equal(mix.ask(logs, scores, 0.0).candidates, mix.ask(logs).candidates)
+    np.testing.assert_allclose(answer, np.log(each[2]))  # the stack was not judged by them
+    np.testing.assert_array_equal(mix.ask(logs, weights, 0.0).candidates, mix.ask(logs).candidates)
+    half = 0.5 * each[2] + 0.5 * mix.ask(logs).candidates[0]
+    np.testing.assert_allclose(mix.ask(logs, weights, 0.5).candidates[0], half)
+
+
+def test_members_that_say_nothing_leave_their_weight_to_the_others():
+    logs, _ = said(6)
+    mix, each = Mix(N_MEMBERS, [0]), tempered(logs)
+    is_silent = np.arange(N_MEMBERS) != 1
+    weights = np.where(np.arange(len(each)) == 2, 1.0, 1e-30)
+    own = each[1::N_MEMBERS]
+    np.testing.assert_allclose(mix.ask(logs, weights, 1.0, is_silent=is_silent).candidates[0], own.mean(axis=0))
+    np.testing.assert_allclose(mix.ask(logs, is_silent=is_silent).candidates[0], own.mean(axis=0))
 
 
 def test_answers_at_a_temperature_are_powers_with_a_floor_beneath():

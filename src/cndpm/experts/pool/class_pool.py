@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cndpm.experts.pool.clusters import Clusters
 from cndpm.experts.pool.dynamics import Dynamics
-from cndpm.experts.pool.judging import evidence_of
+from cndpm.experts.pool.judging import weights_by
 from cndpm.experts.pool.kept_rows import N_NEIGHBOUR_MEMBERS, KeptRows, neighbours
 from cndpm.experts.pool.mix import LOWEST, TEMPERATURES, TOGETHER, Backlog, Mix, Told, log_normalised, shares
 from cndpm.experts.pool.moments import ByLabel, Labels, Moments
@@ -109,6 +109,7 @@ class ClassPool(Keeps):
         "n_seen": whole(),
         "seed": whole(),
         "n_fits": whole(0, len(_FITTED_AT)),
+        "n_labels_fitted": whole(),
         "measured_at": whole(),
         "judged_at": whole(),
         "outside": number(0, 1),
@@ -123,7 +124,7 @@ class ClassPool(Keeps):
         self.rows, self._dynamics = KeptRows(n_columns, max(n_rows, _FITTED_AT[0])), Dynamics()
         self._clusters, self._trees = Clusters(n_columns), Trees()
         self.counts, self.lately, self.mixing = np.zeros(0), np.zeros(0), 1.0
-        self.n_seen = self.n_fits = self.measured_at = self.judged_at = 0
+        self.n_seen = self.n_fits = self.n_labels_fitted = self.measured_at = self.judged_at = 0
         self.outside = self.usually_outside = 0.0
         self._maps: Representations | None = None
         self._moments: list[Moments] = []
@@ -135,7 +136,7 @@ class ClassPool(Keeps):
         trusted = [*self._lasting.tolist(), self._n_members - 2, self._n_members - 1]
         self._now, self._next = Mix(self._n_members, trusted), Mix(2 * self._n_members, trusted, n_others=1)
         self._earlier = [(deepcopy(self._now), deepcopy(self._next))] * 2
-        self._kept_scores: Floats | None = None
+        self._kept_weights: Floats | None = None
         self._asked: _Asked | None = None
         self._placed = self.rows.place(np.zeros((0, n_columns)))  # where rows lie that were asked about last
         self._said_next: tuple[Floats, Floats] | None = None  # what labels before told of them, and the answer
@@ -200,9 +201,9 @@ class ClassPool(Keeps):
 
     def _answer_now(self, asked: _Asked) -> Floats:
         """Answers by the evidence of the stream, or of kept rows where the labels come in runs."""
-        told, is_in_runs = asked.now, self._kept_scores is not None and self._is_in_runs
+        told, is_in_runs = asked.now, self._kept_weights is not None and self._is_in_runs
         if is_in_runs:
-            told = self._now.ask(told.logs, self._kept_scores, 1 - self.mixing, is_silent=asked.is_silent)
+            told = self._now.ask(told.logs, self._kept_weights, 1 - self.mixing, is_silent=asked.is_silent)
         return log_normalised(self._now.answer(told.candidates, by_kept_rows=is_in_runs) + asked.prior)
 
     def _answer_for_any_time(self, x: Floats) -> Floats:
@@ -210,8 +211,7 @@ class ClassPool(Keeps):
         assert self._maps is not None
         features, held = self._maps(x), self._rules.held / self._rules.held.sum()
         logs = self._balanced(self._likely(features, self.rows.place(features[0]), held)[0])
-        scores = self._judged()
-        told = self._now.ask(logs, scores, 0.0 if scores is None else 1.0, is_silent=self._is_silent())
+        told = self._now.ask(logs, self._judged(), 1.0, is_silent=self._is_silent())
         return log_normalised(self._now.answer(told.candidates, by_kept_rows=True) + self._prior())
 
     def _ask(self, x: Floats) -> _Asked:
@@ -424,9 +424,12 @@ class ClassPool(Keeps):
         """
         if self._n_rows and self.outside > self.usually_outside + _MOST_OUTSIDE:
             return True
-        if self.n_fits >= len(_FITTED_AT):
-            return False
-        is_time = self.n_seen >= _FITTED_AT[self.n_fits]
+        if self.n_fits < len(_FITTED_AT):
+            is_time = self.n_seen >= _FITTED_AT[self.n_fits]
+        else:
+            is_time = int((self.counts >= KNOWN).sum()) >= 2 * self.n_labels_fitted
+            if not is_time:
+                return False
         if self._maps is None:
             return is_time
         is_time &= len(self._rules) == 1 or self.mixing < 0.5
@@ -437,6 +440,7 @@ class ClassPool(Keeps):
         self.n_fits = sum(self.n_seen >= n for n in _FITTED_AT)
         order = np.argsort(self.rows.serial)
         x, y = self.rows.x[order], self.rows.y[order]
+        self.n_labels_fitted = len(np.unique(y))
         self._maps = Representations.fit(x, y, np.random.default_rng([self.seed, self.n_fits]))
         self.outside = self.usually_outside = float(Representations.is_cut(self._maps.units(x)).mean())
         self._moments = [Moments(d, _KEEPS, _FADE, self.n_labels) for d in self._maps.sizes]
@@ -462,7 +466,7 @@ class ClassPool(Keeps):
     def _give_up(self) -> None:
         """Forgets all: labels are too many."""
         self.rows, self._moments, self._maps, self._asked = KeptRows(self._n_columns, 0), [], None, None
-        self._dynamics, self._kept_scores, self._backlog = Dynamics(), None, Backlog()
+        self._dynamics, self._kept_weights, self._backlog = Dynamics(), None, Backlog()
         self._clusters, self._trees = Clusters(self._n_columns), Trees()
         self._rules = self._new_rules(0)
 
@@ -474,8 +478,8 @@ class ClassPool(Keeps):
         return 1 - self.mixing > _IN_RUNS
 
     def _judge(self) -> None:
-        """Takes the evidence of kept rows."""
-        self._kept_scores, self.judged_at = self._judged(), self.n_seen
+        """Weighs members by kept rows."""
+        self._kept_weights, self.judged_at = self._judged(), self.n_seen
 
     def refresh(self) -> None:
         """Learns what has come, and does what a schedule has postponed."""
@@ -491,7 +495,7 @@ class ClassPool(Keeps):
             self._catch_up()
         self.counts -= np.bincount(self.rows.y[is_gone], minlength=self.n_labels)
         self.rows.drop(is_gone)
-        self._asked, self._kept_scores = None, None
+        self._asked, self._kept_weights = None, None
         self._begin(0)
         if len(self.rows) >= _FITTED_AT[0]:
             self._fit()
@@ -509,12 +513,12 @@ class ClassPool(Keeps):
         self._asked = None
 
     def _judged(self) -> Floats | None:
-        """Returns the evidence of kept rows for members, (T M,); None where there is none."""
+        """Returns the weights of members by kept rows, (T M,); None where these cannot tell."""
         if self._maps is None:
             return None
         rng, admitted = np.random.default_rng([self.seed, self.n_seen]), self._balanced
         parts = self.rows, self._maps, self._moments, self._clusters, self._trees
-        return evidence_of(*parts, self._rules.holds, admitted, rng)
+        return weights_by(*parts, self._rules.holds, admitted, rng)
 
     # What is kept
 
@@ -522,7 +526,7 @@ class ClassPool(Keeps):
         parts = {"rows": self.rows, "dynamics": self._dynamics, "rules": self._rules}
         parts |= {"clusters": self._clusters, "trees": self._trees}
         mixes = {"mix": self._now, "next": self._next}
-        scores = self._kept_scores
+        weights = self._kept_weights
         return {
             **super().state_dict(),
             **{name: one.state_dict() for name, one in (parts | mixes).items()},
@@ -530,13 +534,13 @@ class ClassPool(Keeps):
             "earlier": [mix.state_dict() for pair in self._earlier for mix in pair],
             "maps": None if self._maps is None else self._maps.state_dict(),
             "moments": [moments.state_dict() for moments in self._moments],
-            "kept_scores": None if scores is None else torch.tensor(scores),
+            "kept_weights": None if weights is None else torch.tensor(weights),
         }
 
     def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
         parts = dict.fromkeys(("rows", "dynamics", "rules", "clusters", "trees", "mix", "next"), part())
         n_tempered = self._n_members * len(TEMPERATURES)
-        optional = {"maps": maybe(part()), "backlog": maybe(part()), "kept_scores": maybe(tensor(n_tempered))}
+        optional = {"maps": maybe(part()), "backlog": maybe(part()), "kept_weights": maybe(tensor(n_tempered))}
         expect(state, {**self.kept, **parts, **optional})
         saved = state.get("moments")
         if not isinstance(saved, list) or len(saved) != (0 if state["maps"] is None else len(Representations.kinds)):
@@ -573,8 +577,10 @@ class ClassPool(Keeps):
             known = {"d": self._n_columns, "m": self._n_members, "k": len(self._rules), **n_labels}
             self._backlog.load_state_dict(state["backlog"], **known)
             integers("b", below=sizes["labels"])("y", state["backlog"]["y"], {})
-        scores = state["kept_scores"]
-        self._kept_scores = None if scores is None else scores.cpu().numpy().copy()
+        weights = state["kept_weights"]
+        self._kept_weights = None if weights is None else weights.cpu().numpy().copy()
+        if weights is not None and not (weights > 0).all():
+            raise StateError(f"'kept_weights' must be greater than 0; got {float(weights.min())}")
         return sizes
 
     def _load_earlier(self, saved: Any, n_tempered: int) -> None:

@@ -1,4 +1,4 @@
-"""Evidence from kept rows, each left out of what learned it: for labels that come in runs, and for any time."""
+"""Weights of members by kept rows, each left out of what learned it: for labels that come in runs, and for any time."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ _N_JUDGED, _AMONG = 200, 1000
 _FEWEST, _FEWEST_OF_LABEL = 5, 3
 """Rows that a label must have to be judged, and rows of it that are."""
 
-_NATS = 60.0
-"""Samples that their evidence counts for."""
+_N_STEPS = 100
+"""Steps by which the members' weights approach the likeliest ones."""
+
+_LEAST = 1e-30
+"""Weight of a member at least, should all others be silent."""
 
 
-def evidence_of(
+def weights_by(
     rows: KeptRows,
     maps: Representations,
     moments: Sequence[Moments],
@@ -33,10 +36,10 @@ def evidence_of(
     balanced: Callable[[Floats], Floats],
     rng: np.random.Generator,
 ) -> Floats | None:
-    """Returns log scores of all members on kept rows, as many of each label, (T M,); None with fewer than two labels.
+    """Returns the weights at which members, mixed, make kept rows likeliest, (T M,); None with fewer than two labels.
 
-    Beside the recent models one rule is judged. `balanced` turns log p(x | y) into log-probabilities of labels that
-    are equally frequent.
+    Labels count alike. Beside the recent models one rule is judged. `balanced` turns log p(x | y) into
+    log-probabilities of labels that are equally frequent.
     """
     labels = np.flatnonzero(np.bincount(rows.y, minlength=1) >= _FEWEST)
     if len(labels) < 2:
@@ -46,15 +49,26 @@ def evidence_of(
     n_each = max(_FEWEST_OF_LABEL, _N_JUDGED // len(labels))
     at = np.concatenate([latest[rows.y[latest] == label][:n_each] for label in labels])
     y, features = rows.y[at], maps(rows.x[at])
-    models = [one.leave_one_out(f, y, rule) for one, f in zip(moments, features, strict=True)]
     z, nth = features[0], rows.nth[at]
+    later = rows.counts[y] - 1 - nth
+    models = [one.leave_one_out(f, y, later, rule) for one, f in zip(moments, features, strict=True)]
     by_rows = (
         clusters.answer(z, y, nth),
         trees.answer(z, rows.serial[at]),
         neighbours(rows, rows.place(z), without_itself=True),
     )
     told = np.concatenate([*models, *by_rows])
-    scores = np.log(tempered(balanced(told))[:, np.arange(len(y)), y])
-    by_label = np.mean([scores[:, y == label].mean(axis=1) for label in np.unique(y)], axis=0)
-    evidence: Floats = _NATS * (by_label - by_label.max())
-    return evidence
+    given = tempered(balanced(told))[:, np.arange(len(y)), y]
+    return _likeliest(given, 1 / np.bincount(y)[y])
+
+
+def _likeliest(given: Floats, shares: Floats) -> Floats:
+    """Returns the weights (M,) at which a mixture makes samples likeliest that count by their shares, (B,).
+
+    Members gave these probabilities, (M, B). Every step of expectation and maximisation makes them likelier.
+    """
+    weights: Floats = np.full(len(given), 1 / len(given))
+    for _ in range(_N_STEPS):
+        weights *= given @ (shares / (weights @ given))
+        weights /= weights.sum()
+    return np.maximum(weights, _LEAST, out=weights)

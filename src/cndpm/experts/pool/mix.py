@@ -105,7 +105,7 @@ class Mix(Keeps):
     def ask(
         self,
         logs: Floats,
-        kept_scores: Floats | None = None,
+        kept_weights: Floats | None = None,
         part: float = 0.0,
         others: Sequence[Floats] = (),
         is_silent: NDArray[np.bool_] | None = None,
@@ -115,18 +115,18 @@ class Mix(Keeps):
         Args:
             logs: Log-probabilities of the members, (M, B, C).
             others: Log-probabilities of further candidates, (B, C) each.
-            kept_scores: Evidence on kept rows, (T M,), in the place of that of the stream.
-            part: How far it takes that place.
+            kept_weights: By kept rows, (T M,), in the place of those by the stream.
+            part: How far they take that place.
             is_silent: Which members say nothing for now, (M,), and so have no weight; None where all speak.
         """
         each, shape = tempered(logs), logs.shape[1:]
-        weights, scores = self._by_clock, self.scores
-        if kept_scores is not None:
-            scores = (1 - part) * scores + part * kept_scores
+        weights = self._by_clock
         if is_silent is not None:
-            scores = np.where(np.tile(is_silent, len(TEMPERATURES)), -np.inf, scores)
-        if scores is not self.scores:
-            weights = softmax(scores)
+            is_silent = np.tile(is_silent, len(TEMPERATURES))
+            weights = softmax(np.where(is_silent, -np.inf, self.scores))
+            kept_weights = None if kept_weights is None else np.where(is_silent, 0.0, kept_weights)
+        if kept_weights is not None:
+            weights = (1 - part) * weights + part * kept_weights / kept_weights.sum()
         candidates = np.empty((len(self.top), *shape))
         np.matmul(weights, each.reshape(len(each), -1), out=candidates[:2].reshape(2, -1))
         candidates[2] = softmax((self.exponents @ logs.reshape(len(logs), -1)).reshape(shape))

@@ -37,6 +37,8 @@ UNSEEN = 4.0
 _LIGHT, _LIGHT_SCATTER = 3.0, 200.0
 """Samples that a new rule takes over from the one before it: of every label, and of the scatter."""
 
+_LEAST_LEFT = 0.05
+"""Part of a length that is left at least without a row: a factor may be older than the row."""
 
 _OF_SLOTS = ("n", "means", "slopes", "offsets")
 """What there is of every slot."""
@@ -138,30 +140,41 @@ class Moments(Keeps):
         least = np.where(is_known, likely, np.inf).min(axis=2, keepdims=True)
         return np.where(is_known, likely, np.where(np.isfinite(least), least - UNSEEN, 0.0))
 
-    def leave_one_out(self, f: Floats, y: Labels, rule: int) -> Floats:
-        """Returns log p(x | y) of rows that were learned, each left out of the mean of its own label.
+    def leave_one_out(self, f: Floats, y: Labels, later: Labels, rule: int) -> Floats:
+        r"""Returns log p(x | y) as if rows that were learned had not been.
 
-        Without one of n samples the squared distance to their mean grows by the factor (n / (n - 1))^2.
+        A row that has faded to the weight w of n samples moved the mean m of its label by w e / (n - w), where e is its
+        deviation, and added n w / (n - w) e e' to S. With u = W e and a = n w / (n - w) (1 - s) / N, where s is the
+        part that is shrunk and N the samples of S, W becomes :math:`(1 - w / N) (W + u u^\top a / (1 - a e^\top u))`.
 
         Args:
             f: Features, (B, d).
             y: Their labels, (B,).
+            later: Samples of the same label that have come since, (B,).
             rule: The one beside the recent slots.
 
         Returns:
             Of the recent slots and the rule, (R + 1, B, C).
         """
-        likely, at = self.log_likelihood(f), (np.arange(len(y)), y)
-        told = []
+        told, at, d = self.log_likelihood(f), (np.arange(len(y)), y), f.shape[1]
         groups, slots, last = self._learning(recent=True, rule=rule)
         for group, own in zip(groups.tolist(), np.split(slots, last[:-1] + 1), strict=True):
-            lengths = (dpotrs(self.factors[group].T, f.T, lower=0)[0].T * f).sum(axis=1)
+            solved = dpotrs(self.factors[group].T, f.T, lower=0)[0].T
+            n_all = max(float(self.weights[group]), 1.0)
+            part = self._fade[min(group, 1)] ** later / n_all
+            each = (1 - _shrinkage(d, n_all)) * part
             for slot in own.tolist():
-                n = np.maximum(self.n[slot][y], 1.5)
-                one = likely[slot].copy()
-                one[at] -= 0.5 * np.maximum(lengths - 2 * one[at], 0) * ((n / (n - 1)) ** 2 - 1)
-                told.append(one)
-        return np.stack(told)
+                w = self._keep[min(slot, self.n_recent)] ** later
+                n = np.maximum(self.n[slot][y], 1.5 * w)
+                moved, away, u = w / (n - w), f - self.means[slot][y], solved - self.slopes[slot][y]
+                by_row, by_mean, length = (f * u).sum(axis=1), u @ self.means[slot].T, (away * u).sum(axis=1)
+                told[slot][at] -= moved * (by_row - by_mean[at] + 0.5 * moved * length)
+                by_mean[at] -= moved * length
+                a = each * n / (n - w)
+                a /= np.maximum(1 - a * length, _LEAST_LEFT)
+                told[slot] += a[:, None] * by_mean * (by_row[:, None] - 0.5 * by_mean)
+                told[slot] *= (1 - part)[:, None]
+        return told[slots]
 
     def learn(
         self, f: Floats, batch: ByLabel, *, recent: bool = True, rule: int | None = None, mixing: float = 1.0
@@ -263,7 +276,12 @@ class Moments(Keeps):
 def shrunk(covariance: Floats, n: float) -> Floats:
     """Shrinks a covariance (d, d) in place towards a ball, the less the more samples n it is of; returns it."""
     d = len(covariance)
-    shrinkage, size = 0.01 + 0.3 * d / (d + n), max(float(np.trace(covariance)) / d, 1e-3)
+    shrinkage, size = _shrinkage(d, n), max(float(np.trace(covariance)) / d, 1e-3)
     covariance *= 1 - shrinkage
     covariance.flat[:: d + 1] += shrinkage * size + 1e-6
     return covariance
+
+
+def _shrinkage(d: int, n: float) -> float:
+    """Returns the part of a covariance of d features and n samples that is a ball."""
+    return 0.01 + 0.3 * d / (d + n)
