@@ -59,7 +59,9 @@ def log_loss(exponents, logs, y, weights):
 def test_the_stack_takes_one_of_newtons_steps_on_the_log_loss():
     logs, y = said(30)
     weights, mix, h = np.random.default_rng(1).uniform(size=30), Mix(N_MEMBERS, [0]), 1e-4
-    units, start = h * np.eye(N_MEMBERS), mix.exponents.copy()
+    told = mix.ask(logs)
+    logs, start = np.concatenate([logs, np.log(told.candidates[:2])]), mix.exponents.copy()  # members and mixtures
+    units = h * np.eye(len(start))
 
     def loss(*steps):
         return log_loss(start + sum(steps), logs, y, weights)
@@ -70,14 +72,22 @@ def test_the_stack_takes_one_of_newtons_steps_on_the_log_loss():
         return (loss(u, v) - loss(u, -v) - loss(-u, v) + loss(-u, -v)) / (4 * h * h)
 
     second = np.array([[bent(u, v) for v in units] for u in units])
-    mix.learn(mix.ask(logs), y, weights)
-    curvature = second + 20.0 * np.eye(N_MEMBERS)  # what fades of the ridge is put back
+    mix.learn(told, y, weights)
+    curvature = second + 20.0 * np.eye(len(start))  # what fades of the ridge is put back
     np.testing.assert_allclose(mix.curvature, curvature, atol=0.05)  # but for the floor beneath the stack's answer
-    damped = curvature + 2 * 20.0 * np.eye(N_MEMBERS)  # thirty rows meet the ridge of three tens
+    damped = curvature + 2 * 20.0 * np.eye(len(start))  # thirty rows meet the ridge of three tens
     np.testing.assert_allclose(mix.exponents - start, -np.linalg.solve(damped, gradient), atol=0.005)
 
 
-def test_the_stack_finds_the_exponents_that_answer_best():
+def test_the_stack_begins_as_the_mixtures_geometric_mean():
+    logs, _ = said(8)
+    told = Mix(N_MEMBERS, [1]).ask(logs)
+    expected = np.sqrt(told.candidates[0] * told.candidates[1])
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(told.candidates[2], expected + 1e-3 / N_LABELS)
+
+
+def test_the_stack_answers_as_the_exponents_that_are_best():
     rng = np.random.default_rng(0)
     logs, _ = said(3000, seed=4)
     best = np.array([1.2, 0.0, 0.5])
@@ -85,7 +95,9 @@ def test_the_stack_finds_the_exponents_that_answer_best():
     mix = Mix(N_MEMBERS, [0])
     for i in range(0, 3000, 10):
         mix.learn(mix.ask(logs[:, i : i + 10]), y[i : i + 10], np.ones(10))
-    np.testing.assert_allclose(mix.exponents, best, atol=0.25)
+    expected = softmax(np.tensordot(best, logs, 1))
+    assert np.abs(mix.ask(logs).candidates[2] - expected).mean() < 0.02
+    assert np.abs(Mix(N_MEMBERS, [0]).ask(logs).candidates[2] - expected).mean() > 0.05
 
 
 def test_the_member_that_is_right_answers_and_the_latest_evidence_counts_more():

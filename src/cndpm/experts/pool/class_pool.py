@@ -203,7 +203,8 @@ class ClassPool(Keeps):
         """Answers by the evidence of the stream, or of kept rows where the labels come in runs."""
         told, is_in_runs = asked.now, self._kept_weights is not None and self._is_in_runs
         if is_in_runs:
-            told = self._now.ask(told.logs, self._kept_weights, 1 - self.mixing, is_silent=asked.is_silent)
+            logs = told.logs[: self._n_members]
+            told = self._now.ask(logs, self._kept_weights, 1 - self.mixing, is_silent=asked.is_silent)
         return log_normalised(self._now.answer(told.candidates, by_kept_rows=is_in_runs) + asked.prior)
 
     def _answer_for_any_time(self, x: Floats) -> Floats:
@@ -552,9 +553,9 @@ class ClassPool(Keeps):
         self._rules.load_state_dict(state["rules"], **n_labels)
         self._clusters.load_state_dict(state["clusters"], d=self._n_columns, **n_labels)
         self._trees.load_state_dict(state["trees"], d=self._n_columns, **n_labels)
-        self._now.load_state_dict(state["mix"], members=self._n_members, tempered=n_tempered, candidates=3)
-        self._next.load_state_dict(state["next"], members=2 * self._n_members, tempered=2 * n_tempered, candidates=4)
-        self._load_earlier(state.get("earlier"), n_tempered)
+        self._now.load_state_dict(state["mix"])
+        self._next.load_state_dict(state["next"])
+        self._load_earlier(state.get("earlier"))
         self._maps, self._moments, self._asked = None, [], None
         if state["maps"] is not None:
             self._maps = Representations()
@@ -583,11 +584,10 @@ class ClassPool(Keeps):
             raise StateError(f"'kept_weights' must be greater than 0; got {float(weights.min())}")
         return sizes
 
-    def _load_earlier(self, saved: Any, n_tempered: int) -> None:
+    def _load_earlier(self, saved: Any) -> None:
         """Restores the notes of the evidence."""
         if not isinstance(saved, list) or len(saved) != 4:
             raise StateError("'earlier' must be a list of four states of evidence")
         self._earlier = [(deepcopy(self._now), deepcopy(self._next)) for _ in range(2)]
-        for i, (mix, one) in enumerate(zip([mix for pair in self._earlier for mix in pair], saved, strict=True)):
-            n = 1 + i % 2
-            mix.load_state_dict(one, members=n * self._n_members, tempered=n * n_tempered, candidates=2 + n)
+        for mix, one in zip([mix for pair in self._earlier for mix in pair], saved, strict=True):
+            mix.load_state_dict(one)

@@ -1,8 +1,8 @@
 r"""Weighs members by evidence: their log scores, discounted by two clocks and at three temperatures, and a stack.
 
 Three candidates answer: the members weighed by what they predicted lately, the same by a longer past, and a log-linear
-stack :math:`p(y) \propto \prod_m p_m(y)^{\beta_m}` whose exponents follow Newton's steps on the faded log loss.
-Evidence weighs the candidates in turn. A sample counts as much as its weight. Rows whose evidence and models wait for
+stack of members and these two mixtures, :math:`p(y) \propto \prod_m p_m(y)^{\beta_m}`, whose exponents follow Newton's
+steps on the faded log loss; it begins as the mixtures' geometric mean. Evidence weighs the candidates in turn. A sample counts as much as its weight. Rows whose evidence and models wait for
 each other are in a :class:`Backlog`, with what was said to them when they came.
 """
 
@@ -32,6 +32,9 @@ _FLOOR = 1e-3
 _CLOCKS = np.array([[0.98], [0.998], [0.99]])
 """What evidence keeps after a sample: for members, of the latest 50 or 500; for the candidates, of 100."""
 
+_N_MIXTURES = 2
+"""Candidates that are mixtures, one a clock of members."""
+
 _RIDGE = 20.0
 """The stack's curvature that is always there; the rest fades with the slower clock of members."""
 
@@ -49,7 +52,7 @@ class Told(NamedTuple):
     """Holds what members and candidates said to B samples: M members, T temperatures, C labels.
 
     Attributes:
-        logs: Log-probabilities of the members, (M, B, C).
+        logs: Log-probabilities of the members and of both mixtures, which the stack is of, (M + 2, B, C).
         each: Probabilities at every temperature, (T M, B, C).
         candidates: Probabilities, (3 or more, B, C).
 
@@ -84,22 +87,24 @@ class Mix(Keeps):
     kept: ClassVar = {
         "scores": tensor(2, "tempered"),
         "top": tensor("candidates"),
-        "exponents": tensor("members"),
-        "curvature": tensor("members", "members"),
+        "exponents": tensor("stacked"),
+        "curvature": tensor("stacked", "stacked"),
     }
 
     def __init__(self, n_members: int, trusted: Sequence[int], n_others: int = 0) -> None:
         self.scores = np.zeros((2, len(TEMPERATURES) * n_members))
         self.scores.reshape(2, -1, n_members)[..., list(trusted)] = _CREDIT
         self.top = np.zeros(3 + n_others)
-        self.exponents, self.curvature = np.full(n_members, 1 / n_members), _RIDGE * np.eye(n_members)
+        self.exponents = np.repeat([0.0, 0.5], [n_members, _N_MIXTURES])
+        self.curvature = _RIDGE * np.eye(len(self.exponents))
         self._by_clock, self._by_candidate = softmax(self.scores), softmax(self.top)  # until more is learned
 
     @property
     def weights(self) -> Floats:
         """Shares that members have in an answer, (M,)."""
         top, by_clock = softmax(self.top[:3]), self._by_clock.reshape(2, len(TEMPERATURES), -1).sum(axis=1)
-        stacked = np.maximum(self.exponents, 0.0)
+        exponents = np.maximum(self.exponents, 0.0)
+        stacked = exponents[:-_N_MIXTURES] + exponents[-_N_MIXTURES:] @ by_clock
         return np.asarray(top[:2] @ by_clock + top[2] * stacked / max(stacked.sum(), 1.0))
 
     def ask(
@@ -128,7 +133,8 @@ class Mix(Keeps):
         if kept_weights is not None:
             weights = (1 - part) * weights + part * kept_weights / kept_weights.sum()
         candidates = np.empty((len(self.top), *shape))
-        np.matmul(weights, each.reshape(len(each), -1), out=candidates[:2].reshape(2, -1))
+        np.matmul(weights, each.reshape(len(each), -1), out=candidates[:_N_MIXTURES].reshape(_N_MIXTURES, -1))
+        logs = np.concatenate([logs, np.log(candidates[:_N_MIXTURES])])
         candidates[2] = softmax((self.exponents @ logs.reshape(len(logs), -1)).reshape(shape))
         for i, other in enumerate(others):
             np.exp(other, out=candidates[3 + i])
@@ -165,17 +171,18 @@ class Mix(Keeps):
 
     def _step(self, told: Told, at: tuple[Labels, Labels], weights: Floats) -> None:
         """Moves the exponents by one of Newton's steps, a shorter one where a batch is long: many could overshoot."""
-        members, stacked = told.logs, told.candidates[2]
-        expected = (members * stacked).sum(axis=2)
-        rows = members.reshape(len(members), -1)
+        logs, stacked = told.logs, told.candidates[2]
+        expected = (logs * stacked).sum(axis=2)
+        rows = logs.reshape(len(logs), -1)
         second = (rows * (stacked * weights[:, None]).ravel()) @ rows.T - (expected * weights) @ expected.T
         left = _CLOCKS[1, 0] ** weights.sum()
         self.curvature = left * self.curvature + second
-        self.curvature.flat[:: len(members) + 1] += (1 - left) * _RIDGE
-        damped = self.curvature + max(len(weights) / TOGETHER - 1, 0.0) * _RIDGE * np.eye(len(members))
-        self.exponents = self.exponents + np.linalg.solve(damped, (members[:, *at] - expected) @ weights)
+        self.curvature.flat[:: len(logs) + 1] += (1 - left) * _RIDGE
+        damped = self.curvature + max(len(weights) / TOGETHER - 1, 0.0) * _RIDGE * np.eye(len(logs))
+        self.exponents = self.exponents + np.linalg.solve(damped, (logs[:, *at] - expected) @ weights)
 
     def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
+        sizes = {"tempered": self.scores.shape[1], "candidates": len(self.top), "stacked": len(self.exponents)}
         found = super().load_state_dict(state, **sizes)
         self._by_clock, self._by_candidate = softmax(self.scores), softmax(self.top)
         return found
