@@ -2,8 +2,9 @@ r"""Weighs members by evidence: their log scores, discounted by two clocks and a
 
 Three candidates answer: the members weighed by what they predicted lately, the same by a longer past, and a log-linear
 stack of members and these two mixtures, :math:`p(y) \propto \prod_m p_m(y)^{\beta_m}`, whose exponents follow Newton's
-steps on the faded log loss; it begins as the mixtures' geometric mean. Evidence weighs the candidates in turn. A sample counts as much as its weight. Rows whose evidence and models wait for
-each other are in a :class:`Backlog`, with what was said to them when they came.
+steps on the faded log loss; it begins as the mixtures' geometric mean. Evidence weighs the candidates in turn. A sample
+counts as much as its weight. Rows whose evidence and models wait for each other are in a :class:`Backlog`, with what
+was said to them when they came.
 """
 
 from __future__ import annotations
