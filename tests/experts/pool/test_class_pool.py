@@ -397,3 +397,16 @@ def test_where_labels_come_in_runs_kept_rows_say_who_answers():
     before = pool.answer(x[:50])
     pool._kept_weights = np.eye(len(pool._kept_weights))[0]
     assert np.abs(pool.answer(x[:50]) - before).max() > 0.1
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_domains_in_turn_found_no_rule_where_the_nearest_rows_know_theirs(seed):
+    """The rule is one, but less smooth than models: recent ones are ahead of those that forget nothing, not of rows."""
+    rng = np.random.default_rng(seed)
+    domains, x = 3 * rng.normal(size=(4, 4)), rng.normal(size=(2000, 4))
+    x += domains[np.arange(2000) // 100 % 4]
+    y = (np.sin(2 * x[:, 0]) + x[:, 1] * x[:, 2] > 0).astype(int)
+    pool = ClassPool(4)
+    for start in range(0, 2000, 10):
+        pool.learn(x[start : start + 10], y[start : start + 10])
+    assert not pool.events

@@ -133,8 +133,9 @@ class ClassPool(Keeps):
         rates = np.tile([*_KEEPS, 1.0], len(Representations.kinds))
         self._fast, self._lasting = np.flatnonzero(rates <= _LATELY), np.flatnonzero(rates == 1)
         self._n_members = len(rates) + 2 + N_NEIGHBOUR_MEMBERS
-        trusted = [*self._lasting.tolist(), self._n_members - 2, self._n_members - 1]
-        self._now, self._next = Mix(self._n_members, trusted), Mix(2 * self._n_members, trusted, n_others=1)
+        self._trusted = [*self._lasting.tolist(), self._n_members - 2, self._n_members - 1]  # and neighbours among all
+        self._now = Mix(self._n_members, self._trusted)
+        self._next = Mix(2 * self._n_members, self._trusted, n_others=1)
         self._earlier = [(deepcopy(self._now), deepcopy(self._next))] * 2
         self._kept_weights: Floats | None = None
         self._asked: _Asked | None = None
@@ -389,7 +390,7 @@ class ClassPool(Keeps):
         is_known = self._rules.knows(y)
         self._rules.follow(asked.by_rules[:, rows, y][:, is_known], self.n_seen)
         scores = told.logs[: self._n_members, rows, y] @ np.where(is_known, news, 0.0)
-        gain = float(scores[self._fast].max() - scores[self._lasting].max())
+        gain = float(scores[self._fast].max() - scores[self._trusted].max())
         return self._rules.challenge(gain, int(np.ceil(news[is_known].sum()))) and self._n_rows > 0
 
     def _learn(self, features: list[Floats], y: Labels) -> None:

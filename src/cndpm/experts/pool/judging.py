@@ -22,9 +22,6 @@ _FEWEST, _FEWEST_OF_LABEL = 5, 3
 _N_STEPS = 100
 """Steps by which the members' weights approach the likeliest ones."""
 
-_LEAST = 1e-30
-"""Weight of a member at least, should all others be silent."""
-
 
 def weights_by(
     rows: KeptRows,
@@ -71,4 +68,4 @@ def _likeliest(given: Floats, shares: Floats) -> Floats:
     for _ in range(_N_STEPS):
         weights *= given @ (shares / (weights @ given))
         weights /= weights.sum()
-    return np.maximum(weights, _LEAST, out=weights)
+    return np.maximum(weights, np.finfo(np.float64).tiny, out=weights)  # should all others be silent
