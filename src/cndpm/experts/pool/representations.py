@@ -174,7 +174,9 @@ def _telling_products(steps: Floats, targets: Floats) -> NDArray[np.int64]:
     gram = steps.T @ steps
     gram.flat[:: len(gram) + 1] += 0.1 * len(steps)
     rest = targets - steps @ np.linalg.solve(gram, steps.T @ targets)
-    told = sum(((steps.T @ (steps * one[:, None])) ** 2 for one in rest.T), np.zeros_like(gram))
+    signs, told = steps.astype(np.float32), np.zeros(gram.shape, np.float32)
+    for one in rest.T.astype(np.float32):
+        told += np.square(signs.T @ (signs * one[:, None]))
     first, second = np.triu_indices(len(told), 1)
     best = np.argsort(-told[first, second], kind="stable")[:_N_PRODUCTS]
     return np.stack([first[best], second[best]])
