@@ -189,7 +189,6 @@ CHANGES: dict[str, dict[str, Any]] = {
     "15 nearest": {"kept_rows._N_NEAREST": 15},
     "five trees": {"trees._MOST": 5},
     "no trees": {"trees._EVERY": 1e9},
-    "no credit": {"mix._CREDIT": 0.0},
     "no clusters": {"clusters._FEWEST": 1 << 40},
     "clusters renewed twice as often": {"clusters._EVERY": 0.1},
     "clusters renewed half as often": {"clusters._EVERY": 0.4},

@@ -19,7 +19,7 @@ def said(n, seed=0):
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.integers(0, 99))
 def test_evidence_is_discounted_sample_by_sample(weights, seed):
     logs, y = said(len(weights), seed)
-    mix = Mix(N_MEMBERS, [0])
+    mix = Mix(N_MEMBERS)
     told, scores, top = mix.ask(logs), mix.scores.copy(), mix.top.copy()
     for i, weight in enumerate(weights):
         keep = 1 - (1 - _CLOCKS) * weight
@@ -34,7 +34,7 @@ def test_evidence_is_discounted_sample_by_sample(weights, seed):
 def test_batches_give_the_evidence_of_single_samples(seed, n):
     """As long as what is said stays the same, which it does but for the candidates."""
     logs, y = said(n, seed)
-    at_once, apart = Mix(N_MEMBERS, [0]), Mix(N_MEMBERS, [0])
+    at_once, apart = Mix(N_MEMBERS), Mix(N_MEMBERS)
     at_once.learn(at_once.ask(logs), y, np.ones(n))
     for i in range(n):
         apart.learn(apart.ask(logs[:, i : i + 1]), y[i : i + 1], np.ones(1))
@@ -43,7 +43,7 @@ def test_batches_give_the_evidence_of_single_samples(seed, n):
 
 def test_samples_without_weight_change_nothing():
     logs, y = said(20)
-    mix = Mix(N_MEMBERS, [0])
+    mix = Mix(N_MEMBERS)
     mix.learn(mix.ask(logs), y, np.ones(20))
     before = [getattr(mix, name).copy() for name in mix.kept]
     mix.learn(mix.ask(logs), y, np.zeros(20))
@@ -58,7 +58,7 @@ def log_loss(exponents, logs, y, weights):
 
 def test_the_stack_takes_one_of_newtons_steps_on_the_log_loss():
     logs, y = said(30)
-    weights, mix, h = np.random.default_rng(1).uniform(size=30), Mix(N_MEMBERS, [0]), 1e-4
+    weights, mix, h = np.random.default_rng(1).uniform(size=30), Mix(N_MEMBERS), 1e-4
     told = mix.ask(logs)
     logs, start = np.concatenate([logs, np.log(told.candidates[:2])]), mix.exponents.copy()  # members and mixtures
     units = h * np.eye(len(start))
@@ -81,7 +81,7 @@ def test_the_stack_takes_one_of_newtons_steps_on_the_log_loss():
 
 def test_the_stack_begins_as_the_mixtures_geometric_mean():
     logs, _ = said(8)
-    told = Mix(N_MEMBERS, [1]).ask(logs)
+    told = Mix(N_MEMBERS).ask(logs)
     expected = np.sqrt(told.candidates[0] * told.candidates[1])
     expected /= expected.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(told.candidates[2], expected + 1e-3 / N_LABELS)
@@ -92,16 +92,16 @@ def test_the_stack_answers_as_the_exponents_that_are_best():
     logs, _ = said(3000, seed=4)
     best = np.array([1.2, 0.0, 0.5])
     y = np.array([rng.choice(N_LABELS, p=p) for p in softmax(np.tensordot(best, logs, 1))])
-    mix = Mix(N_MEMBERS, [0])
+    mix = Mix(N_MEMBERS)
     for i in range(0, 3000, 10):
         mix.learn(mix.ask(logs[:, i : i + 10]), y[i : i + 10], np.ones(10))
     expected = softmax(np.tensordot(best, logs, 1))
     assert np.abs(mix.ask(logs).candidates[2] - expected).mean() < 0.02
-    assert np.abs(Mix(N_MEMBERS, [0]).ask(logs).candidates[2] - expected).mean() > 0.05
+    assert np.abs(Mix(N_MEMBERS).ask(logs).candidates[2] - expected).mean() > 0.05
 
 
 def test_the_member_that_is_right_answers_and_the_latest_evidence_counts_more():
-    mix = Mix(2, trusted=[0])
+    mix = Mix(2)
     right, wrong = np.log([[[0.9, 0.1]]]), np.log([[[0.1, 0.9]]])
     for logs, n in (([right, wrong], 60), ([wrong, right], 120)):
         told = np.concatenate(logs)
@@ -112,7 +112,7 @@ def test_the_member_that_is_right_answers_and_the_latest_evidence_counts_more():
 
 def test_kept_rows_take_the_place_of_the_streams_evidence():
     logs, _ = said(6)
-    mix, each = Mix(N_MEMBERS, [0]), tempered(logs)
+    mix, each = Mix(N_MEMBERS), tempered(logs)
     weights = np.eye(len(each))[2]  # at the first temperature
     told = mix.ask(logs, weights, 1.0)
     np.testing.assert_allclose(told.candidates[0], each[2])
@@ -125,7 +125,7 @@ def test_kept_rows_take_the_place_of_the_streams_evidence():
 
 def test_members_that_say_nothing_leave_their_weight_to_the_others():
     logs, _ = said(6)
-    mix, each = Mix(N_MEMBERS, [0]), tempered(logs)
+    mix, each = Mix(N_MEMBERS), tempered(logs)
     is_silent = np.arange(N_MEMBERS) != 1
     weights = np.where(np.arange(len(each)) == 2, 1.0, 1e-30)
     own = each[1::N_MEMBERS]
@@ -151,7 +151,7 @@ def test_log_probabilities_are_normalised_and_none_is_below_the_lowest(values):
 
 def test_state_resumes_to_the_bit():
     logs, y = said(40)
-    mix, resumed = Mix(N_MEMBERS, [0]), Mix(N_MEMBERS, [0])
+    mix, resumed = Mix(N_MEMBERS), Mix(N_MEMBERS)
     mix.learn(mix.ask(logs), y, np.ones(40))
     resumed.load_state_dict(mix.state_dict())
     for one in (mix, resumed):
@@ -159,18 +159,9 @@ def test_state_resumes_to_the_bit():
     np.testing.assert_array_equal(mix.ask(logs).candidates, resumed.ask(logs).candidates)
 
 
-def test_members_that_are_trusted_answer_while_there_is_no_evidence():
-    logs, _ = said(1)
-    weights = softmax(Mix(N_MEMBERS, [1]).scores)
-    assert (weights.argmax(axis=1) == 1).all()
-    of_members = weights.reshape(2, len(TEMPERATURES), N_MEMBERS)
-    np.testing.assert_allclose(of_members[..., 1] / of_members[..., 0], np.exp(2.0))  # at every temperature
-    assert np.isfinite(Mix(N_MEMBERS, [1]).answer(Mix(N_MEMBERS, [1]).ask(logs).candidates)).all()
-
-
 def test_members_that_are_silent_leave_their_weight_to_the_others():
     logs, _ = said(50)
-    mix = Mix(N_MEMBERS, [0])
+    mix = Mix(N_MEMBERS)
     mix.scores[:] = -1000.0
     mix.scores.reshape(2, -1, N_MEMBERS)[..., 1] = 0.0  # has all the weight, and nothing to say
     logs[1] = -np.log(logs.shape[2])

@@ -133,9 +133,8 @@ class ClassPool(Keeps):
         rates = np.tile([*_KEEPS, 1.0], len(Representations.kinds))
         self._fast, self._lasting = np.flatnonzero(rates <= _LATELY), np.flatnonzero(rates == 1)
         self._n_members = len(rates) + 2 + N_NEIGHBOUR_MEMBERS
-        self._trusted = [*self._lasting.tolist(), self._n_members - 2, self._n_members - 1]  # and neighbours among all
-        self._now = Mix(self._n_members, self._trusted)
-        self._next = Mix(2 * self._n_members, self._trusted, n_others=1)
+        self._unforgetful = [*self._lasting, self._n_members - 2, self._n_members - 1]  # rules, and nearest of all rows
+        self._now, self._next = Mix(self._n_members), Mix(2 * self._n_members, n_others=1)
         self._earlier = [(deepcopy(self._now), deepcopy(self._next))] * 2
         self._kept_weights: Floats | None = None
         self._asked: _Asked | None = None
@@ -202,18 +201,19 @@ class ClassPool(Keeps):
 
     def _answer_now(self, asked: _Asked) -> Floats:
         """Answers by the evidence of the stream, or of kept rows where the labels come in runs."""
-        told, is_in_runs = asked.now, self._kept_weights is not None and self._is_in_runs
-        if is_in_runs:
+        told, weights = asked.now, self._weights_in_runs
+        if weights is not None:
             logs = told.logs[: self._n_members]
-            told = self._now.ask(logs, self._kept_weights, 1 - self.mixing, is_silent=asked.is_silent)
-        return log_normalised(self._now.answer(told.candidates, by_kept_rows=is_in_runs) + asked.prior)
+            told = self._now.ask(logs, weights, 1 - self.mixing, is_silent=asked.is_silent)
+        return log_normalised(self._now.answer(told.candidates, by_kept_rows=weights is not None) + asked.prior)
 
     def _answer_for_any_time(self, x: Floats) -> Floats:
         """Answers by members as kept rows judge them, and by rules as often as each held."""
         assert self._maps is not None
         features, held = self._maps(x), self._rules.held / self._rules.held.sum()
         logs = self._balanced(self._likely(features, self.rows.place(features[0]), held)[0])
-        told = self._now.ask(logs, self._judged(), 1.0, is_silent=self._is_silent())
+        weights = self._judged() if self._weights_in_runs is None else self._weights_in_runs
+        told = self._now.ask(logs, weights, 1.0, is_silent=self._is_silent())
         return log_normalised(self._now.answer(told.candidates, by_kept_rows=True) + self._prior())
 
     def _ask(self, x: Floats) -> _Asked:
@@ -390,7 +390,7 @@ class ClassPool(Keeps):
         is_known = self._rules.knows(y)
         self._rules.follow(asked.by_rules[:, rows, y][:, is_known], self.n_seen)
         scores = told.logs[: self._n_members, rows, y] @ np.where(is_known, news, 0.0)
-        gain = float(scores[self._fast].max() - scores[self._trusted].max())
+        gain = float(scores[self._fast].max() - scores[self._unforgetful].max())
         return self._rules.challenge(gain, int(np.ceil(news[is_known].sum()))) and self._n_rows > 0
 
     def _learn(self, features: list[Floats], y: Labels) -> None:
@@ -478,6 +478,11 @@ class ClassPool(Keeps):
     @property
     def _is_in_runs(self) -> bool:
         return 1 - self.mixing > _IN_RUNS
+
+    @property
+    def _weights_in_runs(self) -> Floats | None:
+        """The members' weights by kept rows where labels come in runs, (T M,); None where they do not."""
+        return self._kept_weights if self._is_in_runs else None
 
     def _judge(self) -> None:
         """Weighs members by kept rows."""

@@ -39,9 +39,6 @@ _N_MIXTURES = 2
 _RIDGE = 20.0
 """The stack's curvature that is always there; the rest fades with the slower clock of members."""
 
-_CREDIT = 2.0
-"""Nats that models which forget nothing have at the beginning: without evidence they are believed."""
-
 TOGETHER, _SURPRISE = 10, 1.0
 """Rows that are learned together, unless they have contradicted the answers to them by so many nats more than these
 expected."""
@@ -58,7 +55,7 @@ class Told(NamedTuple):
         candidates: Probabilities, (3 or more, B, C).
 
     Example:
-        >>> told = Mix(2, trusted=[0]).ask(np.log(np.full((2, 5, 4), 0.25)))
+        >>> told = Mix(2).ask(np.log(np.full((2, 5, 4), 0.25)))
         >>> told.each.shape, told.candidates.shape
         ((6, 5, 4), (3, 5, 4))
     """
@@ -73,11 +70,10 @@ class Mix(Keeps):
 
     Args:
         n_members: M.
-        trusted: Members that are believed while there is no evidence.
         n_others: Further candidates, which answer by themselves.
 
     Example:
-        >>> mix = Mix(2, trusted=[0])
+        >>> mix = Mix(2)
         >>> right, wrong = np.log([[[0.9, 0.1]], [[0.1, 0.9]]])
         >>> for _ in range(20):
         ...     mix.learn(mix.ask(np.stack([right, wrong])), np.array([0]), np.ones(1))
@@ -92,9 +88,8 @@ class Mix(Keeps):
         "curvature": tensor("stacked", "stacked"),
     }
 
-    def __init__(self, n_members: int, trusted: Sequence[int], n_others: int = 0) -> None:
+    def __init__(self, n_members: int, n_others: int = 0) -> None:
         self.scores = np.zeros((2, len(TEMPERATURES) * n_members))
-        self.scores.reshape(2, -1, n_members)[..., list(trusted)] = _CREDIT
         self.top = np.zeros(3 + n_others)
         self.exponents = np.repeat([0.0, 0.5], [n_members, _N_MIXTURES])
         self.curvature = _RIDGE * np.eye(len(self.exponents))
