@@ -262,7 +262,7 @@ def _within(rows: KeptRows, since: int) -> Floats:
     at = at[rows.serial[at] >= since] if (rows.serial[at] >= since).any() else at
     z, is_own = rows.z[at].astype(np.float64), rows.y[at] == np.unique(rows.y[at])[:, None]
     away = z - (is_own / is_own.sum(axis=1, keepdims=True)).T @ (is_own @ z)
-    return shrunk(away.T @ away / len(at), len(at))
+    return shrunk(away.T @ away, len(at))
 
 
 def _freedom(counts: Floats) -> Floats:
