@@ -267,12 +267,19 @@ class ClassPool(Keeps):
 
     def _balanced(self, likely: Floats) -> Floats:
         """Returns log-probabilities of labels that are equally frequent, those that never came aside."""
-        return log_normalised(likely + np.where(self.counts > 0, 0.0, LOWEST))
+        if not self._have_all_come:
+            likely = likely + np.where(self.counts > 0, 0.0, LOWEST)
+        return log_normalised(likely)
 
     def _prior(self) -> Floats:
         """Returns log shares of the labels among all that came, (C,)."""
-        shares = np.log((self.counts + 0.5) / self.counts.sum())
-        return np.where(self.counts > 0, shares, LOWEST)
+        shares = np.log((self.counts + 0.5) / np.add.reduce(self.counts))
+        return shares if self._have_all_come else np.where(self.counts > 0, shares, LOWEST)
+
+    @property
+    def _have_all_come(self) -> bool:
+        """Whether there is a sample of every label that there is room for."""
+        return np.count_nonzero(self.counts) == len(self.counts)
 
     # Learning
 
@@ -427,7 +434,7 @@ class ClassPool(Keeps):
         if self.n_fits < len(_FITTED_AT):
             is_time = self.n_seen >= _FITTED_AT[self.n_fits]
         else:
-            is_time = int((self.counts >= KNOWN).sum()) >= 2 * self.n_labels_fitted
+            is_time = np.count_nonzero(self.counts >= KNOWN) >= 2 * self.n_labels_fitted
             if not is_time:
                 return False
         if self._maps is None:

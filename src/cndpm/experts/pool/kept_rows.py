@@ -7,7 +7,6 @@ never displaced by those of one that does not.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +27,9 @@ _N_NEAREST = 5
 """Neighbours in standard units, and where columns are rotated and stretched as labels scatter."""
 
 N_NEIGHBOUR_MEMBERS = len(_WINDOWS) + 2
+
+_METRICS = np.array([[[0]]] * (len(_WINDOWS) + 1) + [[[1]]])
+"""Whether each of these members measures in standard units or in the latter ones."""
 
 PSEUDO = 0.1
 """Votes and shares that every label has without a neighbour, or a tree."""
@@ -172,17 +174,21 @@ class KeptRows(Keeps):
 
     def latest(self, room: int) -> Labels:
         """Returns where the latest rows of every label are, as many of each as fit into `room`, (r,)."""
-        return self._latest((room,))[0][0]
+        return self._latest(room)[0]
 
-    def _latest(self, rooms: Iterable[int]) -> tuple[list[Labels], Floats]:
-        """Returns the same for W rooms, (r,) each, and how many rows of every label that makes, (W, C)."""
-        y, sizes = self._parts[1][: self._size], list(map(len, self._queues))
-        n_behind = self.counts[y] - self._parts[3][: self._size]  # 1 for the latest of a label
-        found, depths = [], []
-        for room in rooms:
-            depths.append(_depth(sizes, room) if self._size > room else self._size)
-            found.append(np.flatnonzero(n_behind <= depths[-1]) if self._size > room else np.arange(self._size))
-        return found, np.minimum(np.array(depths)[:, None], sizes).astype(np.float64)
+    def _latest(self, room: int) -> tuple[Labels, list[int]]:
+        """Returns the same, and how many of every label these are, (C,)."""
+        sizes = self._sizes
+        if self._size <= room:
+            return np.arange(self._size), sizes
+        depth = _depth(sizes, room)
+        n_behind = self.counts.take(self.y) - self.nth  # 1 for the latest of a label
+        return np.flatnonzero(n_behind <= depth), [min(size, depth) for size in sizes]
+
+    @property
+    def _sizes(self) -> list[int]:
+        """Rows that are kept of every label, (C,)."""
+        return list(map(len, self._queues))
 
     def relabel(self, places: Labels) -> None:
         """Gives labels other numbers: label y becomes `places[y]`, (C,), and there is room for all of them."""
@@ -239,19 +245,15 @@ def neighbours(kept: KeptRows, placed: Singles, *, without_itself: bool = False)
     if without_itself:
         squares[:, squares[0] + placed[:, 0, -1:] < 1e-5] = np.inf
     in_all = squares.argpartition(k - 1, axis=2)[:, :, :k]
-    windows = [room for room in _WINDOWS if room < len(y)]
-    found, sizes = kept._latest([*windows, len(y)])
-    in_windows = [at[squares[0][:, at].argpartition(min(k, len(at)) - 1, axis=1)[:, :k]] for at in found[:-1]]
-    n_more = len(_WINDOWS) - len(windows)  # windows that hold all rows
-    chosen = np.stack([*in_windows, *[in_all[0]] * n_more, *in_all])
-    sizes = sizes[[*range(len(windows)), *[-1] * (n_more + 2)]]
-    metric = np.zeros((N_NEIGHBOUR_MEMBERS, 1, 1), np.int64)
-    metric[-1] = 1
-    near, asked = kept._parts[4][chosen, metric], placed.transpose(1, 0, 2)[metric[:, 0, 0], :, None]
+    latest = [kept._latest(room) for room in _WINDOWS]
+    in_windows = [at[squares[:1, :, at].argpartition(k - 1, axis=2)[:, :, :k]] for at, _ in latest]
+    sizes = np.array([*(sizes for _, sizes in latest), kept._sizes, kept._sizes], dtype=np.float64)
+    chosen = np.concatenate([*in_windows, in_all])
+    near, asked = kept._parts[4][chosen, _METRICS], placed.transpose(1, 0, 2)[_METRICS[:, 0, 0], :, None]
     away = np.subtract(near, asked, dtype=np.float64)[..., :-1]
     weights = 1 / (1e-6 + np.sqrt(np.einsum("wbkd,wbkd->wbk", away, away)))  # exactly, for the nearest matter most
     if without_itself:
-        weights[np.isinf(squares[metric, np.arange(len(placed))[:, None], chosen])] = 0.0
+        weights[np.isinf(squares[_METRICS, np.arange(len(placed))[:, None], chosen])] = 0.0
     return _votes(weights, y[chosen], sizes)
 
 
@@ -259,10 +261,10 @@ def _votes(weights: Floats, y: NDArray[np.int64], sizes: Floats) -> Floats:
     """Returns log votes less log shares, (W, B, C), of rows of labels y (W, B, k), chosen among so many, (W, C)."""
     n_ways, n, k = y.shape
     n_labels = sizes.shape[1]
-    weights *= k / np.maximum(weights.sum(axis=2, keepdims=True), 1e-300)
+    weights *= k / np.maximum(np.add.reduce(weights, axis=2, keepdims=True), 1e-300)
     places = np.arange(0, n_ways * n * n_labels, n_labels).reshape(n_ways, n, 1) + y
     votes = np.bincount(places.ravel(), weights.ravel(), n_ways * n * n_labels).reshape(n_ways, n, n_labels)
-    shares = sizes / sizes.sum(axis=1, keepdims=True)
+    shares = sizes / np.add.reduce(sizes, axis=1, keepdims=True)
     return np.asarray(np.log(votes + PSEUDO) - np.log(shares + PSEUDO)[:, None])
 
 

@@ -136,7 +136,7 @@ class Moments(Keeps):
         n_slots, n_labels, d = self.slopes.shape
         flat = f @ self.slopes.reshape(-1, d).T
         likely: Floats = (flat.reshape(len(f), n_slots, n_labels) + self.offsets).transpose(1, 0, 2)
-        if self.n.all():
+        if np.count_nonzero(self.n) == self.n.size:
             return likely
         is_known = (self.n > 0)[:, None]
         least = np.where(is_known, likely, np.inf).min(axis=2, keepdims=True)

@@ -174,11 +174,12 @@ class Trees(Keeps):
         n, d, n_nodes = *z.shape, len(self.columns)
         if n * n_nodes <= _ALL_NODES:  # where each would lead is found at once, and steps are then mere look-ups
             behind = np.where(z.take(self.columns, axis=1) > self.thresholds, self._right, self._left)
-            behind += np.arange(0, n * n_nodes, n_nodes)[:, None]
-            at, flat = self._roots[:, None] + np.arange(0, n * n_nodes, n_nodes), behind.ravel()
+            begins = np.arange(0, n * n_nodes, n_nodes)
+            behind += begins[:, None]
+            at, flat = self._roots[:, None] + begins, behind.ravel()
             for _ in range(self._depth):
                 at = flat.take(at)
-            return at - np.arange(0, n * n_nodes, n_nodes)
+            return at - begins
         at, flat, begins = np.repeat(self._roots[:, None], n, axis=1), z.ravel(), np.arange(0, n * d, d)
         for _ in range(self._depth):
             is_above = flat.take(begins + self.columns.take(at)) > self.thresholds.take(at)
