@@ -104,7 +104,7 @@ class Clusters(Keeps):
 
     def is_silent(self, rows: KeptRows) -> bool:
         """Returns whether a label has no mixtures yet that should have some: until then answers would leave it out."""
-        return len(self._labels) < max(np.count_nonzero(rows.counts >= _FEWEST), 1)
+        return len(self._labels) < max(int(np.count_nonzero(rows.counts >= _FEWEST)), 1)
 
     @property
     def n_numbers_kept(self) -> int:

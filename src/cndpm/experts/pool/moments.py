@@ -57,17 +57,18 @@ class ByLabel(NamedTuple):
 
     labels: Labels
     is_own: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+    n_own: Labels
     n_later: np.ndarray[tuple[int, int], np.dtype[np.int64]]
     owner: Labels
     first: Labels
 
     @classmethod
     def of(cls, y: Labels) -> ByLabel:
-        """Finds the labels of y (B,), where each is, how many of its own follow each sample, and which is its first."""
-        labels, owner = np.unique(y, return_inverse=True)
+        """Finds the labels of y (B,), where and how often each is, how many follow each sample, and which is first."""
+        labels, owner, n_own = np.unique(y, return_inverse=True, return_counts=True)
         is_own = owner == np.arange(len(labels))[:, None]
         n_later = np.where(is_own, is_own[:, ::-1].cumsum(axis=1)[:, ::-1] - 1, 0)
-        return cls(labels, is_own, n_later, owner, is_own.argmax(axis=1))
+        return cls(labels, is_own, n_own, n_later, owner, is_own.argmax(axis=1))
 
 
 class Moments(Keeps):
@@ -106,7 +107,7 @@ class Moments(Keeps):
 
     def __init__(self, d: int, keeps: Sequence[float], fade: float, n_labels: int) -> None:
         self.n_recent, n_slots, n_groups = len(keeps), len(keeps) + 1, 2
-        self._keep, self._fade = np.array([*keeps, 1.0]), np.array([fade, 1.0])
+        self._keep, self._fade = np.array([*keeps, 1.0]), (fade, 1.0)
         self.n, self.offsets = np.zeros((n_slots, n_labels)), np.zeros((n_slots, n_labels))
         self.means, self.slopes = np.zeros((n_slots, n_labels, d)), np.zeros((n_slots, n_labels, d))
         self.scatters = [np.zeros((d, d)) for _ in range(n_groups)]  # each by itself, for rules come and go
@@ -192,7 +193,7 @@ class Moments(Keeps):
                 of the others.
         """
         groups, slots, last = self._learning(recent=recent, rule=rule)
-        keep, labels, n_own = self._keep[np.minimum(slots, self.n_recent)], batch.labels, batch.is_own.sum(axis=1)
+        keep, labels, n_own = self._keep[np.minimum(slots, self.n_recent)], batch.labels, batch.n_own
         shares = batch.is_own * keep[:, None, None] ** batch.n_later  # (slots, U, B)
         at, total = (slots[:, None], labels), shares.sum(axis=2)
         before = self.n[at] * keep[:, None] ** n_own
@@ -202,10 +203,11 @@ class Moments(Keeps):
         self.means[at] += part[..., None] * step
         between = np.sqrt(before[last] * part[last])[..., None] * step[last]
         within = f - mean[last][:, batch.owner]
-        left = self._fade_by(groups, within, begins=(before[last] == 0), first=batch.first, mixing=mixing)
-        deviations, has_all = np.concatenate([within, between], axis=1), len(labels) == self.n.shape[1]
+        begins, has_all = before[last] == 0, len(labels) == self.n.shape[1]
         for i, group in enumerate(groups.tolist()):
-            dsyrk(1.0, deviations[i].T, left[i], self.scatters[group].T, overwrite_c=1)  # which reads rows as columns
+            left = self._fade_by(group, within[i], begins=batch.first[begins[i]], mixing=mixing)
+            deviations = np.concatenate([within[i], between[i]])
+            dsyrk(1.0, deviations.T, left, self.scatters[group].T, overwrite_c=1)  # which reads rows as columns
             is_due = self.due[group] >= max(5.0, _RENEWED * self.weights[group])
             if is_due:
                 n = max(float(self.weights[group]), 1.0)
@@ -230,23 +232,20 @@ class Moments(Keeps):
             slots[-1], groups[-1] = self.n_recent + rule, 1 + rule
         return groups, slots, np.arange(n - 1 if recent else 0, n + has_rule)
 
-    def _fade_by(
-        self, groups: Labels, within: Floats, begins: NDArray[np.bool_], first: Labels, mixing: float
-    ) -> Floats:
-        """Counts a batch in the weights of G groups; returns what their scatters keep, (G,).
+    def _fade_by(self, group: int, within: Floats, begins: Labels, mixing: float) -> float:
+        """Counts a batch in the weight of a group; returns what its scatter keeps.
 
-        Deviations `within` (G, B, d) of a long batch fade from its end to its beginning. Where a label `begins` (G, U),
-        its first sample, at `first` (U,) of the batch, tells nothing of the scatter.
+        Deviations `within` (B, d) of a long batch fade from its end to its beginning. The samples with which labels
+        begin, at these places of the batch, tell nothing of the scatter.
         """
-        n, fade = within.shape[1], self._fade[np.minimum(groups, 1)] ** mixing
-        left: Floats = fade**n
-        added = np.where(fade < 1, (1 - left) / np.maximum(1 - fade, 1e-300), n)
-        self.weights[groups] = (
-            left * self.weights[groups] + added - (begins * fade[:, None] ** (n - 1 - first)).sum(axis=1)
-        )
-        self.due[groups] += n
+        n, fade = len(within), self._fade[min(group, 1)] ** mixing
+        left = fade**n
+        added = (1 - left) / (1 - fade) if fade < 1 else float(n)
+        added -= sum(fade ** (n - 1 - at) for at in begins.tolist())
+        self.weights[group] = left * self.weights[group] + added
+        self.due[group] += n
         if n > 1 / (1 - self._fade[0]):
-            within *= np.sqrt(fade[:, None] ** np.arange(n)[::-1])[..., None]
+            within *= np.sqrt(fade ** np.arange(n)[::-1])[:, None]
         return left
 
     def add_rule(self, old: int) -> None:
