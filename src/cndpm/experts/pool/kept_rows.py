@@ -31,6 +31,12 @@ N_NEIGHBOUR_MEMBERS = len(_WINDOWS) + 2
 _METRICS = np.array([[[0]]] * (len(_WINDOWS) + 1) + [[[1]]])
 """Whether each of these members measures in standard units or in the latter ones."""
 
+_ITSELF = float(np.finfo(np.float32).max)
+"""Squared distance to a row that does not count; it is looked at when there is no other."""
+
+_WORTH_SEARCHES = 4000
+"""Distances from which one search for each neighbour takes less time than to part near from far."""
+
 PSEUDO = 0.1
 """Votes and shares that every label has without a neighbour, or a tree."""
 
@@ -243,18 +249,28 @@ def neighbours(kept: KeptRows, placed: Singles, *, without_itself: bool = False)
         return np.zeros((N_NEIGHBOUR_MEMBERS, len(placed), len(kept.counts)))
     squares = kept.squares(placed)
     if without_itself:
-        squares[:, squares[0] + placed[:, 0, -1:] < 1e-5] = np.inf
-    in_all = squares.argpartition(k - 1, axis=2)[:, :, :k]
+        squares[:, squares[0] + placed[:, 0, -1:] < 1e-5] = _ITSELF
     latest = [kept._latest(room) for room in _WINDOWS]
-    in_windows = [at[squares[:1, :, at].argpartition(k - 1, axis=2)[:, :, :k]] for at, _ in latest]
+    in_windows = [at[_smallest(squares[:1, :, at], k)] for at, _ in latest]
     sizes = np.array([*(sizes for _, sizes in latest), kept._sizes, kept._sizes], dtype=np.float64)
-    chosen = np.concatenate([*in_windows, in_all])
+    chosen = np.concatenate([*in_windows, _smallest(squares, k)])
     near, asked = kept._parts[4][chosen, _METRICS], placed.transpose(1, 0, 2)[_METRICS[:, 0, 0], :, None]
     away = np.subtract(near, asked, dtype=np.float64)[..., :-1]
     weights = 1 / (1e-6 + np.sqrt(np.einsum("wbkd,wbkd->wbk", away, away)))  # exactly, for the nearest matter most
     if without_itself:
-        weights[np.isinf(squares[_METRICS, np.arange(len(placed))[:, None], chosen])] = 0.0
+        weights[squares[_METRICS, np.arange(len(placed))[:, None], chosen] == _ITSELF] = 0.0
     return _votes(weights, y[chosen], sizes)
+
+
+def _smallest(values: Singles, k: int) -> NDArray[np.int64]:
+    """Returns where the k smallest of values (W, B, m) are, (W, B, k)."""
+    if values.size < _WORTH_SEARCHES:
+        return values.argpartition(k - 1, axis=2)[:, :, :k]
+    rest, found = values.reshape(-1, values.shape[2]).copy(), []
+    for _ in range(k):
+        found.append(rest.argmin(axis=1))
+        rest[np.arange(len(rest)), found[-1]] = np.inf
+    return np.stack(found, axis=1).reshape(*values.shape[:2], k)
 
 
 def _votes(weights: Floats, y: NDArray[np.int64], sizes: Floats) -> Floats:

@@ -238,8 +238,8 @@ class Moments(Keeps):
         Deviations `within` (B, d) of a long batch fade from its end to its beginning. The samples with which labels
         begin, at these places of the batch, tell nothing of the scatter.
         """
-        n, fade = len(within), self._fade[min(group, 1)] ** mixing
-        left = fade**n
+        n, fade = len(within), float(self._fade[min(group, 1)] ** mixing)
+        left = float(fade**n)
         added = (1 - left) / (1 - fade) if fade < 1 else float(n)
         added -= sum(fade ** (n - 1 - at) for at in begins.tolist())
         self.weights[group] = left * self.weights[group] + added
