@@ -271,8 +271,8 @@ class ClassPool(Keeps):
         by_rules = np.zeros((k, len(z), n_labels))
         if k > 1:  # one member of every representation stands for all its rules
             rules = log_normalised(each[:, -k:])
-            by_rules = rules.mean(axis=0)
-            each[:, -k] = np.log(np.einsum("k,rkbc->rbc", weights, np.exp(rules)))
+            by_rules = np.add.reduce(rules) / len(rules)
+            each[:, -k] = np.log(np.add.reduce(weights[:, None, None] * np.exp(rules), axis=1))
             each = each[:, : 1 - k]
         by_models = each.reshape(-1, len(z), n_labels)
         by_rows = self._clusters.answer(z), self._trees.answer(z), neighbours(self.rows, placed)
@@ -280,19 +280,14 @@ class ClassPool(Keeps):
 
     def _balanced(self, likely: Floats) -> Floats:
         """Returns log-probabilities of labels that are equally frequent, those that never came aside."""
-        if not self._have_all_come:
+        if np.count_nonzero(self.counts) < len(self.counts):
             likely = likely + np.where(self.counts > 0, 0.0, LOWEST)
         return log_normalised(likely)
 
     def _prior(self) -> Floats:
         """Returns log shares of the labels among all that came, (C,)."""
         shares = np.log((self.counts + 0.5) / np.add.reduce(self.counts))
-        return shares if self._have_all_come else np.where(self.counts > 0, shares, LOWEST)
-
-    @property
-    def _have_all_come(self) -> bool:
-        """Whether there is a sample of every label that there is room for."""
-        return int(np.count_nonzero(self.counts)) == len(self.counts)
+        return np.where(self.counts > 0, shares, LOWEST)
 
     # Learning
 

@@ -7,6 +7,7 @@ never displaced by those of one that does not.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,10 +32,13 @@ N_NEIGHBOUR_MEMBERS = len(_WINDOWS) + 2
 _METRICS = np.array([[[0]]] * (len(_WINDOWS) + 1) + [[[1]]])
 """Whether each of these members measures in standard units or in the latter ones."""
 
+_AMONG = np.minimum(np.arange(N_NEIGHBOUR_MEMBERS), len(_WINDOWS))
+"""Among which rows each of them looks: those of a window, or all."""
+
 _ITSELF = float(np.finfo(np.float32).max)
 """Squared distance to a row that does not count; it is looked at when there is no other."""
 
-_WORTH_SEARCHES = 4000
+_WORTH_SEARCHES = 15_000
 """Distances from which one search for each neighbour takes less time than to part near from far."""
 
 PSEUDO = 0.1
@@ -180,21 +184,17 @@ class KeptRows(Keeps):
 
     def latest(self, room: int) -> Labels:
         """Returns where the latest rows of every label are, as many of each as fit into `room`, (r,)."""
-        return self._latest(room)[0]
+        return self._latest((room,))[0][0]
 
-    def _latest(self, room: int) -> tuple[Labels, list[int]]:
-        """Returns the same, and how many of every label these are, (C,)."""
-        sizes = self._sizes
-        if self._size <= room:
-            return np.arange(self._size), sizes
-        depth = _depth(sizes, room)
-        n_behind = self.counts.take(self.y) - self.nth  # 1 for the latest of a label
-        return np.flatnonzero(n_behind <= depth), [min(size, depth) for size in sizes]
-
-    @property
-    def _sizes(self) -> list[int]:
-        """Rows that are kept of every label, (C,)."""
-        return list(map(len, self._queues))
+    def _latest(self, rooms: Iterable[int]) -> tuple[list[Labels], Floats]:
+        """Returns the same for W rooms, (r,) each, and how many rows of every label that makes, (W, C)."""
+        y, sizes = self._parts[1][: self._size], list(map(len, self._queues))
+        n_behind = self.counts.take(y) - self._parts[3][: self._size]  # 1 for the latest of a label
+        found, depths = [], []
+        for room in rooms:
+            depths.append(_depth(sizes, room) if self._size > room else self._size)
+            found.append(np.flatnonzero(n_behind <= depths[-1]) if self._size > room else np.arange(self._size))
+        return found, np.minimum(np.array(depths)[:, None], sizes).astype(np.float64)
 
     def relabel(self, places: Labels) -> None:
         """Gives labels other numbers: label y becomes `places[y]`, (C,), and there is room for all of them."""
@@ -250,16 +250,15 @@ def neighbours(kept: KeptRows, placed: Singles, *, without_itself: bool = False)
     squares = kept.squares(placed)
     if without_itself:
         squares[:, squares[0] + placed[:, 0, -1:] < 1e-5] = _ITSELF
-    latest = [kept._latest(room) for room in _WINDOWS]
-    in_windows = [at[_smallest(squares[:1, :, at], k)] for at, _ in latest]
-    sizes = np.array([*(sizes for _, sizes in latest), kept._sizes, kept._sizes], dtype=np.float64)
+    found, sizes = kept._latest([*_WINDOWS, len(y)])
+    in_windows = [at[squares[:1, :, at].argpartition(k - 1, axis=2)[:, :, :k]] for at in found[:-1]]
     chosen = np.concatenate([*in_windows, _smallest(squares, k)])
     near, asked = kept._parts[4][chosen, _METRICS], placed.transpose(1, 0, 2)[_METRICS[:, 0, 0], :, None]
     away = np.subtract(near, asked, dtype=np.float64)[..., :-1]
     weights = 1 / (1e-6 + np.sqrt(np.einsum("wbkd,wbkd->wbk", away, away)))  # exactly, for the nearest matter most
     if without_itself:
         weights[squares[_METRICS, np.arange(len(placed))[:, None], chosen] == _ITSELF] = 0.0
-    return _votes(weights, y[chosen], sizes)
+    return _votes(weights, y[chosen], sizes.take(_AMONG, axis=0))
 
 
 def _smallest(values: Singles, k: int) -> NDArray[np.int64]:

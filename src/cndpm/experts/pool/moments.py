@@ -203,11 +203,10 @@ class Moments(Keeps):
         self.means[at] += part[..., None] * step
         between = np.sqrt(before[last] * part[last])[..., None] * step[last]
         within = f - mean[last][:, batch.owner]
-        begins, has_all = before[last] == 0, len(labels) == self.n.shape[1]
+        left = self._fade_by(groups.tolist(), within, begins=(before[last] == 0), first=batch.first, mixing=mixing)
+        deviations, has_all = np.concatenate([within, between], axis=1), len(labels) == self.n.shape[1]
         for i, group in enumerate(groups.tolist()):
-            left = self._fade_by(group, within[i], begins=batch.first[begins[i]], mixing=mixing)
-            deviations = np.concatenate([within[i], between[i]])
-            dsyrk(1.0, deviations.T, left, self.scatters[group].T, overwrite_c=1)  # which reads rows as columns
+            dsyrk(1.0, deviations[i].T, left[i], self.scatters[group].T, overwrite_c=1)  # which reads rows as columns
             is_due = self.due[group] >= max(5.0, _RENEWED * self.weights[group])
             if is_due:
                 n = max(float(self.weights[group]), 1.0)
@@ -232,20 +231,24 @@ class Moments(Keeps):
             slots[-1], groups[-1] = self.n_recent + rule, 1 + rule
         return groups, slots, np.arange(n - 1 if recent else 0, n + has_rule)
 
-    def _fade_by(self, group: int, within: Floats, begins: Labels, mixing: float) -> float:
-        """Counts a batch in the weight of a group; returns what its scatter keeps.
+    def _fade_by(
+        self, groups: list[int], within: Floats, begins: NDArray[np.bool_], first: Labels, mixing: float
+    ) -> list[float]:
+        """Counts a batch in the weights of G groups; returns what their scatters keep.
 
-        Deviations `within` (B, d) of a long batch fade from its end to its beginning. The samples with which labels
-        begin, at these places of the batch, tell nothing of the scatter.
+        Deviations `within` (G, B, d) of a long batch fade from its end to its beginning. Where a label `begins` (G, U),
+        its first sample, at `first` (U,) of the batch, tells nothing of the scatter.
         """
-        n, fade = len(within), float(self._fade[min(group, 1)] ** mixing)
-        left = float(fade**n)
-        added = (1 - left) / (1 - fade) if fade < 1 else float(n)
-        added -= sum(fade ** (n - 1 - at) for at in begins.tolist())
-        self.weights[group] = left * self.weights[group] + added
-        self.due[group] += n
-        if n > 1 / (1 - self._fade[0]):
-            within *= np.sqrt(fade ** np.arange(n)[::-1])[:, None]
+        n, left = within.shape[1], []
+        for group, away, is_new in zip(groups, within, begins, strict=True):
+            fade = self._fade[min(group, 1)] ** mixing
+            left.append(fade**n)
+            added = (1 - left[-1]) / (1 - fade) if fade < 1 else float(n)
+            added -= float(np.add.reduce(fade ** (n - 1 - first[is_new])))
+            self.weights[group] = left[-1] * self.weights[group] + added
+            self.due[group] += n
+            if n > 1 / (1 - self._fade[0]):
+                away *= np.sqrt(fade ** np.arange(n)[::-1])[:, None]
         return left
 
     def add_rule(self, old: int) -> None:
