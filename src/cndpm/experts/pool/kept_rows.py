@@ -38,9 +38,6 @@ _AMONG = np.minimum(np.arange(N_NEIGHBOUR_MEMBERS), len(_WINDOWS))
 _ITSELF = float(np.finfo(np.float32).max)
 """Squared distance to a row that does not count; it is looked at when there is no other."""
 
-_WORTH_SEARCHES = 15_000
-"""Distances from which one search for each neighbour takes less time than to part near from far."""
-
 PSEUDO = 0.1
 """Votes and shares that every label has without a neighbour, or a tree."""
 
@@ -262,8 +259,8 @@ def neighbours(kept: KeptRows, placed: Singles, *, without_itself: bool = False)
 
 
 def _smallest(values: Singles, k: int) -> NDArray[np.int64]:
-    """Returns where the k smallest of values (W, B, m) are, (W, B, k)."""
-    if values.size < _WORTH_SEARCHES:
+    """Returns where the k smallest of values (W, B, m) are, (W, B, k); of many rows k searches take the least time."""
+    if values.shape[1] == 1:
         return values.argpartition(k - 1, axis=2)[:, :, :k]
     rest, found = values.reshape(-1, values.shape[2]).copy(), []
     for _ in range(k):

@@ -116,12 +116,8 @@ class Representations(Keeps):
         """Returns the features of rows (n, d) in every representation, (n, size) each."""
         z = self.units(x)
         steps = self._steps(z)
-        waves = z @ self.frequencies
-        waves += self.phases
-        np.cos(waves, out=waves)
-        waves *= 2**0.5
-        products = steps.take(self.products[0], axis=1)
-        products *= steps.take(self.products[1], axis=1)
+        waves = 2**0.5 * np.cos(z @ self.frequencies + self.phases)
+        products = steps.take(self.products[0], axis=1) * steps.take(self.products[1], axis=1)
         return [z, np.concatenate([z, waves], axis=1), np.concatenate([z, steps, products], axis=1)]
 
     def _steps(self, z: Floats) -> Floats:

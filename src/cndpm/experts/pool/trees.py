@@ -131,9 +131,8 @@ class Trees(Keeps):
             setattr(self, name, np.append(getattr(self, name)[n_gone:], values))
         self.sizes = np.append(self.sizes[gone:], tree.node_count)
         self.numbers = np.append(self.numbers[gone:], self.n_grown)
-        shares = np.zeros((1, self.shares.shape[1]))
-        shares[0, labels] = np.bincount(y) / len(y)
-        self.shares = np.append(self.shares[gone:], shares, axis=0)
+        shares = np.bincount(labels[y], minlength=self.shares.shape[1]) / len(y)
+        self.shares = np.append(self.shares[gone:], shares[None], axis=0)
         self.n_grown += 1
         self._pack()
 
