@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Hashable, Iterable, Sequence
-from copy import copy
 from itertools import filterfalse
 from typing import Any
 
@@ -39,7 +38,7 @@ class LabelCodec:
 
     def copy(self) -> LabelCodec:
         """Returns a codec that knows the same labels and can learn others."""
-        other = copy(self)
+        other, other.closed = LabelCodec.__new__(LabelCodec), self.closed
         other.labels, other._index, other.counts = self.labels.copy(), self._index.copy(), self.counts.copy()
         return other
 

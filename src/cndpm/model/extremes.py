@@ -68,9 +68,10 @@ class Extremes(Keeps):
 
         What is computed of many rows at once multiplies those set aside by zero, which infinity survives.
         """
-        rows, self.is_needed = x.cpu().double(), self._n < _MEASURED_ON
+        rows, self.is_needed = x.cpu(), self._n < _MEASURED_ON
         if not self.is_needed and self._is_ordinary(rows.numpy()):
             return x
+        rows = rows.double()
         is_large, is_beyond = (bool((x.abs() > most).any()) for most in (_LARGE, LARGEST))
         middle, reach = _range_of(rows, ends) if self.is_needed and is_large else self._range()
         self.is_needed = self.is_needed or is_beyond or bool(_are_extreme(rows, middle, reach).any())
@@ -79,7 +80,7 @@ class Extremes(Keeps):
         farthest = torch.maximum(2 * reach, (_SPREADS * reach).clamp_max(_LARGE))  # still extreme
         return x.clamp((middle - farthest).to(x), (middle + farthest).to(x))
 
-    def _is_ordinary(self, rows: NDArray[np.float64]) -> bool:
+    def _is_ordinary(self, rows: NDArray[np.float32]) -> bool:
         """Returns whether no value (n, d) is extreme or huge; by arrays, which are quicker with a few numbers."""
         if self._frozen is None or self._frozen[0] is not self._squares:
             middle, reach = (part.numpy() for part in self._range())
@@ -188,7 +189,7 @@ def admit_x(x: Tensor, input_shape: tuple[int, ...], ends: Tensor | None = None)
     if x.dtype is torch.bool or x.is_complex():
         raise TypeError(f"x must hold real numbers; got {x.dtype}")
     x = x if x.dtype is torch.float32 and not x.requires_grad else x.detach().float()
-    if x.is_cpu and np.abs(x.numpy()).max() <= LARGEST:  # quicker than by tensors for a row
+    if x.is_cpu and np.maximum.reduce(np.abs(x.numpy()), axis=None) <= LARGEST:  # quicker than by tensors for a row
         return x
     if len(input_shape) == 1 and _few_are_beyond(x, ends):
         return x.clamp(-BEYOND, BEYOND)
@@ -226,7 +227,7 @@ def _class_indices(y: Tensor, n_classes: int | None) -> Tensor:
     if y.dim() != 1 or y.is_floating_point() or y.is_complex():
         raise ValueError(f"y must hold one integer class index a sample; got {y.dtype} of shape {tuple(y.shape)}")
     values = y.numpy()
-    lowest, highest = int(values.min()), int(values.max())
+    lowest, highest = int(np.minimum.reduce(values)), int(np.maximum.reduce(values))
     if lowest < 0 or (n_classes is not None and highest >= n_classes):
         allowed = "0 or more" if n_classes is None else f"from 0 to {n_classes - 1}"
         raise ValueError(f"class indices must be {allowed}; got {lowest} to {highest}")

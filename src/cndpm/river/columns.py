@@ -54,6 +54,7 @@ class Columns:
     def __init__(self, places: Mapping[Column, int] | None = None, flags: Sequence[tuple[int, ...]] = ()) -> None:
         self.places = dict(places or {})
         self.flags = tuple(flags)
+        self._has_flags = any(self.flags)
         self._blank: Rows = np.array([[0 if flag else np.nan for flag in flags]], dtype=np.float32)
 
     def __len__(self) -> int:
@@ -74,7 +75,8 @@ class Columns:
             if not self.places and all(number != number for _, number in cells):
                 raise ValueError("the first row that is learned has no features; give it those that are known")
             new = [cell for cell in cells if cell[0] not in self.places][: max(_MOST - len(self), 0)]
-            known = [(self.places[column], number) for column, number in cells if column in self.places]
+            flagged = cells if self._has_flags else []
+            known = [(self.places[column], number) for column, number in flagged if column in self.places]
             no_flags = {place for place, number in known if self.flags[place] and number not in self.flags[place]}
             is_other = new or no_flags or not self.places
             columns = self._grown(new if self.places else self._sorted(x), no_flags) if is_other else self

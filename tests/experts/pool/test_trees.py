@@ -5,7 +5,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 import torch
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from cndpm.experts.pool import ClassPool, trees
 from cndpm.experts.pool.kept_rows import KeptRows
@@ -111,7 +111,7 @@ def test_a_tree_is_grown_on_half_of_what_there_is_room_for():
     trees.admit(2)
     trees.grow(rows, seed=0)
     mine = np.flatnonzero(_is_drawn(np.arange(1000), 0))[-50:]
-    theirs = DecisionTreeClassifier(max_features="sqrt", random_state=0).fit(x[mine], y[mine])
+    theirs = DecisionTreeRegressor(max_features="sqrt", random_state=0).fit(x[mine], np.eye(2)[y[mine]])
     assert trees.sizes.tolist() == [theirs.tree_.node_count]
 
 

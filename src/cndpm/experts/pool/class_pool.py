@@ -74,6 +74,14 @@ class _Asked(NamedTuple):
     is_silent: NDArray[np.bool_] | None
 
 
+class _SaidNext(NamedTuple):
+    """Keeps what was said of the rows asked about last as those that come next: what labels before told, the answer."""
+
+    lifted: Floats
+    told: Told
+    said: Floats
+
+
 class ClassPool(Keeps):
     """Learns labels, and answers for now, for the next row, or for any time.
 
@@ -139,7 +147,7 @@ class ClassPool(Keeps):
         self._kept_weights: Floats | None = None
         self._asked: _Asked | None = None
         self._placed = self.rows.place(np.zeros((0, n_columns)))  # where rows lie that were asked about last
-        self._said_next: tuple[Floats, Floats] | None = None  # what labels before told of them, and the answer
+        self._said_next: _SaidNext | None = None
         self._backlog = Backlog()
 
     @property
@@ -192,11 +200,12 @@ class ClassPool(Keeps):
     def _answer_next(self, asked: _Asked, since: Sequence[int] = ()) -> Floats:
         """Answers for rows that come next."""
         if self._said_next is not None and not len(since):
-            return self._said_next[1]
+            return self._said_next.said
         lifted = self._dynamics.lift(len(asked.x), since)
-        said = log_normalised(self._next.answer(self._told_next(asked, lifted).candidates))
+        told = self._told_next(asked, lifted)
+        said = log_normalised(self._next.answer(told.candidates))
         if not len(since):
-            self._said_next = lifted, said
+            self._said_next = _SaidNext(lifted, told, said)
         return said
 
     def _answer_now(self, asked: _Asked) -> Floats:
@@ -233,6 +242,8 @@ class ClassPool(Keeps):
 
     def _told_next(self, asked: _Asked, lifted: Floats) -> Told:
         """Returns what is said for the next rows: by members, by each with what the labels before tell, and for now."""
+        if self._said_next is not None and asked is self._asked and lifted is self._said_next.lifted:
+            return self._said_next.told
         both = np.empty((2, *asked.likely.shape))
         np.add(asked.likely, asked.prior, out=both[0])
         np.add(both[0], lifted, out=both[1])
@@ -255,25 +266,29 @@ class ClassPool(Keeps):
 
         Rows have features and are placed among the others; of the rules one member is made by their weights (K,).
         """
-        k, n_labels = len(weights), len(self.counts)
-        told = list(map(Moments.log_likelihood, self._moments, features))
-        by_rules = np.zeros((k, len(features[0]), n_labels))
+        k, z, n_labels = len(weights), features[0], len(self.counts)
+        each = np.empty((len(features), len(_KEEPS) + k, len(z), n_labels))
+        for likely, moments, f in zip(each, self._moments, features, strict=True):
+            likely[:] = moments.log_likelihood(f)
+        by_rules = np.zeros((k, len(z), n_labels))
         if k > 1:  # one member of every representation stands for all its rules
-            rules = log_normalised(np.concatenate([likely[-k:] for likely in told]).reshape(-1, *by_rules.shape))
-            by_rules = rules.mean(axis=0)
-            held = np.log(np.einsum("k,rkbc->rbc", weights, np.exp(rules)))
-            told = [part for likely, one in zip(told, held, strict=True) for part in (likely[:-k], one[None])]
-        z = features[0]
-        told += self._clusters.answer(z), self._trees.answer(z), neighbours(self.rows, placed)
-        return np.concatenate(told), by_rules
+            rules = log_normalised(each[:, -k:])
+            by_rules = np.add.reduce(rules) / len(rules)
+            each[:, -k] = np.log(np.add.reduce(weights[:, None, None] * np.exp(rules), axis=1))
+            each = each[:, : 1 - k]
+        by_models = each.reshape(-1, len(z), n_labels)
+        by_rows = self._clusters.answer(z), self._trees.answer(z), neighbours(self.rows, placed)
+        return np.concatenate([by_models, *by_rows]), by_rules
 
     def _balanced(self, likely: Floats) -> Floats:
         """Returns log-probabilities of labels that are equally frequent, those that never came aside."""
-        return log_normalised(likely + np.where(self.counts > 0, 0.0, LOWEST))
+        if np.count_nonzero(self.counts) < len(self.counts):
+            likely = likely + np.where(self.counts > 0, 0.0, LOWEST)
+        return log_normalised(likely)
 
     def _prior(self) -> Floats:
         """Returns log shares of the labels among all that came, (C,)."""
-        shares = np.log((self.counts + 0.5) / self.counts.sum())
+        shares = np.log((self.counts + 0.5) / np.add.reduce(self.counts))
         return np.where(self.counts > 0, shares, LOWEST)
 
     # Learning
@@ -330,7 +345,7 @@ class ClassPool(Keeps):
         else:
             asked, backlog = self._ask(x), self._backlog
             if self._said_next is not None and (len(y) == 1 or not row_by_row):
-                lifted = self._said_next[0]
+                lifted = self._said_next.lifted
             else:
                 since = y.tolist() if row_by_row else ()
                 lifted = self._dynamics.lift(len(y), since, is_each_known=row_by_row)
@@ -429,7 +444,7 @@ class ClassPool(Keeps):
         if self.n_fits < len(_FITTED_AT):
             is_time = self.n_seen >= _FITTED_AT[self.n_fits]
         else:
-            is_time = int((self.counts >= KNOWN).sum()) >= 2 * self.n_labels_fitted
+            is_time = int(np.count_nonzero(self.counts >= KNOWN)) >= 2 * self.n_labels_fitted
             if not is_time:
                 return False
         if self._maps is None:

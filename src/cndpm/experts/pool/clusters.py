@@ -10,6 +10,7 @@ half that never met them. A Gaussian whose parameters rest on n rows answers by 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
@@ -87,7 +88,7 @@ class Clusters(Keeps):
         order = np.argsort(keys, kind="stable")
         self.keys, self.counts, self.logs = keys[order], counts[order], logs[order]
         self.means, self.whitening = means[order], whitening[order]
-        mixtures, self._begins, self._sizes = np.unique(self.keys, return_index=True, return_counts=True)
+        mixtures, self._begins, self._owners = np.unique(self.keys, return_index=True, return_inverse=True)
         self._labels = mixtures[::2] // 2
         self._flat = self.whitening.transpose(1, 0, 2).reshape(means.shape[1], -1)
         self._centres = np.einsum("pd,pde->pe", self.means, self.whitening)
@@ -103,7 +104,7 @@ class Clusters(Keeps):
 
     def is_silent(self, rows: KeptRows) -> bool:
         """Returns whether a label has no mixtures yet that should have some: until then answers would leave it out."""
-        return len(self._labels) < max(int((rows.counts >= _FEWEST).sum()), 1)
+        return len(self._labels) < max(int(np.count_nonzero(rows.counts >= _FEWEST)), 1)
 
     @property
     def n_numbers_kept(self) -> int:
@@ -173,9 +174,9 @@ class Clusters(Keeps):
         away -= self._centres
         logs = self.logs - self._powers * np.log1p(np.einsum("bpd,bpd->bp", away, away) / self._freedoms)
         top = np.maximum.reduceat(logs, self._begins, axis=1)
-        logs -= np.repeat(top, self._sizes, axis=1)
+        logs -= top.take(self._owners, axis=1)
         halves = (top + np.log(np.add.reduceat(np.exp(logs), self._begins, axis=1))).reshape(len(z), -1, 2)
-        told: Floats = np.logaddexp(halves[:, :, 0], halves[:, :, 1]) - np.log(2)
+        told: Floats = np.logaddexp(halves[:, :, 0], halves[:, :, 1]) - math.log(2)
         if y is not None and nth is not None:
             own, at = np.nonzero(y[:, None] == self._labels)
             told[own, at] = halves[own, at, 1 - nth[own] % 2]
@@ -262,7 +263,7 @@ def _within(rows: KeptRows, since: int) -> Floats:
     at = at[rows.serial[at] >= since] if (rows.serial[at] >= since).any() else at
     z, is_own = rows.z[at].astype(np.float64), rows.y[at] == np.unique(rows.y[at])[:, None]
     away = z - (is_own / is_own.sum(axis=1, keepdims=True)).T @ (is_own @ z)
-    return shrunk(away.T @ away / len(at), len(at))
+    return shrunk(away.T @ away, len(at))
 
 
 def _freedom(counts: Floats) -> Floats:

@@ -62,24 +62,26 @@ class Dynamics(Keeps):
             since: Labels that have come since those that were learned.
             is_each_known: Whether each of `since` is known before the sample behind it is asked about; those are the n.
         """
-        lifted, latest = np.zeros((n, len(self.counts))), since[-1] if len(since) and not is_each_known else self.last
+        latest = since[-1] if len(since) and not is_each_known else self.last
         if not 0 <= latest < len(self.counts):  # nothing has come, or a label that never came here
-            return lifted
-        usual = self.counts + _PSEUDO
+            return np.zeros((n, len(self.counts)))
         if is_each_known:
-            lifted[:] = self._steps([self.last, *since[: n - 1]])
+            lifted = self._steps([self.last, *since[: n - 1]])
+        elif n == 1:
+            lifted = self._steps(slice(latest, latest + 1))
         else:
-            step = self._steps(slice(None) if n > 1 else [latest])
-            lifted[0] = step[latest if n > 1 else 0]
+            step, lifted = self._steps(slice(None)), np.empty((n, len(self.counts)))
+            lifted[0] = step[latest]
             for h in range(1, n):
                 lifted[h] = lifted[h - 1] @ step
-        gained: Floats = np.log(lifted) - np.log(usual / usual.sum())
-        return gained
+        usual = self.counts + _PSEUDO
+        lifted /= usual / np.add.reduce(usual)
+        return np.log(lifted, out=lifted)
 
     def _steps(self, labels: Any) -> Floats:
         """Returns the probabilities of the label behind each of some, (n, C)."""
         steps: Floats = self.pairs[labels] + _PSEUDO
-        steps /= steps.sum(axis=1, keepdims=True)
+        steps /= np.add.reduce(steps, axis=1, keepdims=True)
         return steps
 
     def learn(self, y: Labels) -> None:

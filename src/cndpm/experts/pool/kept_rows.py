@@ -29,6 +29,15 @@ _N_NEAREST = 5
 
 N_NEIGHBOUR_MEMBERS = len(_WINDOWS) + 2
 
+_METRICS = np.array([[[0]]] * (len(_WINDOWS) + 1) + [[[1]]])
+"""Whether each of these members measures in standard units or in the latter ones."""
+
+_AMONG = np.minimum(np.arange(N_NEIGHBOUR_MEMBERS), len(_WINDOWS))
+"""Among which rows each of them looks: those of a window, or all."""
+
+_ITSELF = float(np.finfo(np.float32).max)
+"""Squared distance to a row that does not count; it is looked at when there is no other."""
+
 PSEUDO = 0.1
 """Votes and shares that every label has without a neighbour, or a tree."""
 
@@ -177,7 +186,7 @@ class KeptRows(Keeps):
     def _latest(self, rooms: Iterable[int]) -> tuple[list[Labels], Floats]:
         """Returns the same for W rooms, (r,) each, and how many rows of every label that makes, (W, C)."""
         y, sizes = self._parts[1][: self._size], list(map(len, self._queues))
-        n_behind = self.counts[y] - self._parts[3][: self._size]  # 1 for the latest of a label
+        n_behind = self.counts.take(y) - self._parts[3][: self._size]  # 1 for the latest of a label
         found, depths = [], []
         for room in rooms:
             depths.append(_depth(sizes, room) if self._size > room else self._size)
@@ -237,32 +246,37 @@ def neighbours(kept: KeptRows, placed: Singles, *, without_itself: bool = False)
         return np.zeros((N_NEIGHBOUR_MEMBERS, len(placed), len(kept.counts)))
     squares = kept.squares(placed)
     if without_itself:
-        squares[:, squares[0] + placed[:, 0, -1:] < 1e-5] = np.inf
-    in_all = squares.argpartition(k - 1, axis=2)[:, :, :k]
-    windows = [room for room in _WINDOWS if room < len(y)]
-    found, sizes = kept._latest([*windows, len(y)])
-    in_windows = [at[squares[0][:, at].argpartition(min(k, len(at)) - 1, axis=1)[:, :k]] for at in found[:-1]]
-    n_more = len(_WINDOWS) - len(windows)  # windows that hold all rows
-    chosen = np.stack([*in_windows, *[in_all[0]] * n_more, *in_all])
-    sizes = sizes[[*range(len(windows)), *[-1] * (n_more + 2)]]
-    metric = np.zeros((N_NEIGHBOUR_MEMBERS, 1, 1), np.int64)
-    metric[-1] = 1
-    near, asked = kept._parts[4][chosen, metric], placed.transpose(1, 0, 2)[metric[:, 0, 0], :, None]
+        squares[:, squares[0] + placed[:, 0, -1:] < 1e-5] = _ITSELF
+    found, sizes = kept._latest([*_WINDOWS, len(y)])
+    in_windows = [at[squares[:1, :, at].argpartition(k - 1, axis=2)[:, :, :k]] for at in found[:-1]]
+    chosen = np.concatenate([*in_windows, _smallest(squares, k)])
+    near, asked = kept._parts[4][chosen, _METRICS], placed.transpose(1, 0, 2)[_METRICS[:, 0, 0], :, None]
     away = np.subtract(near, asked, dtype=np.float64)[..., :-1]
     weights = 1 / (1e-6 + np.sqrt(np.einsum("wbkd,wbkd->wbk", away, away)))  # exactly, for the nearest matter most
     if without_itself:
-        weights[np.isinf(squares[metric, np.arange(len(placed))[:, None], chosen])] = 0.0
-    return _votes(weights, y[chosen], sizes)
+        weights[squares[_METRICS, np.arange(len(placed))[:, None], chosen] == _ITSELF] = 0.0
+    return _votes(weights, y[chosen], sizes.take(_AMONG, axis=0))
+
+
+def _smallest(values: Singles, k: int) -> NDArray[np.int64]:
+    """Returns where the k smallest of values (W, B, m) are, (W, B, k); of many rows k searches take the least time."""
+    if values.shape[1] == 1:
+        return values.argpartition(k - 1, axis=2)[:, :, :k]
+    rest, found = values.reshape(-1, values.shape[2]).copy(), []
+    for _ in range(k):
+        found.append(rest.argmin(axis=1))
+        rest[np.arange(len(rest)), found[-1]] = np.inf
+    return np.stack(found, axis=1).reshape(*values.shape[:2], k)
 
 
 def _votes(weights: Floats, y: NDArray[np.int64], sizes: Floats) -> Floats:
     """Returns log votes less log shares, (W, B, C), of rows of labels y (W, B, k), chosen among so many, (W, C)."""
     n_ways, n, k = y.shape
     n_labels = sizes.shape[1]
-    weights *= k / np.maximum(weights.sum(axis=2, keepdims=True), 1e-300)
+    weights *= k / np.maximum(np.add.reduce(weights, axis=2, keepdims=True), 1e-300)
     places = np.arange(0, n_ways * n * n_labels, n_labels).reshape(n_ways, n, 1) + y
     votes = np.bincount(places.ravel(), weights.ravel(), n_ways * n * n_labels).reshape(n_ways, n, n_labels)
-    shares = sizes / sizes.sum(axis=1, keepdims=True)
+    shares = sizes / np.add.reduce(sizes, axis=1, keepdims=True)
     return np.asarray(np.log(votes + PSEUDO) - np.log(shares + PSEUDO)[:, None])
 
 

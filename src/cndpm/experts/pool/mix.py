@@ -235,7 +235,7 @@ class Backlog(Keeps):
 
     def compare(self, said: Floats, y: Labels) -> None:
         """Adds to the surprise how far labels y (b,) were from the log-probabilities that were said, (b, C)."""
-        expected = float((np.exp(said) * said).sum())
+        expected = float(np.vdot(np.exp(said), said))
         self.surprise = max(0.0, self.surprise + expected - float(said[np.arange(len(y)), y].sum()))
 
 

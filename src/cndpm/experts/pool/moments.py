@@ -8,7 +8,8 @@ scatter S: all recent slots, and every rule by itself. With S / n shrunk towards
 .. math::
     \log p(x \mid y) = f^\top W m_y - \tfrac12 m_y^\top W m_y + \text{a constant of } x
 
-W itself is never made: the factor L costs a third of it, and solves for the few means that there are.
+W itself is never made: the factor L costs a third of it, and solves for the few means that there are. It is a ball
+in part, and so well conditioned: single precision does for it, in half the time.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
+from numpy.typing import DTypeLike, NDArray
 from scipy.linalg.blas import dsyrk
-from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
+from scipy.linalg.lapack import dtrtri, spotrf, spotrs
 
 from cndpm.experts.pool.representations import Floats
 from cndpm.state import Keeps, tensor
@@ -55,17 +57,18 @@ class ByLabel(NamedTuple):
 
     labels: Labels
     is_own: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+    n_own: Labels
     n_later: np.ndarray[tuple[int, int], np.dtype[np.int64]]
     owner: Labels
     first: Labels
 
     @classmethod
     def of(cls, y: Labels) -> ByLabel:
-        """Finds the labels of y (B,), where each is, how many of its own follow each sample, and which is its first."""
-        labels, owner = np.unique(y, return_inverse=True)
+        """Finds the labels of y (B,), where and how often each is, how many follow each sample, and which is first."""
+        labels, owner, n_own = np.unique(y, return_inverse=True, return_counts=True)
         is_own = owner == np.arange(len(labels))[:, None]
         n_later = np.where(is_own, is_own[:, ::-1].cumsum(axis=1)[:, ::-1] - 1, 0)
-        return cls(labels, is_own, n_later, owner, is_own.argmax(axis=1))
+        return cls(labels, is_own, n_own, n_later, owner, is_own.argmax(axis=1))
 
 
 class Moments(Keeps):
@@ -97,18 +100,18 @@ class Moments(Keeps):
         "slopes": tensor("slots", "labels", "d"),
         "offsets": tensor("slots", "labels"),
         "scatters": tensor("groups", "d", "d"),
-        "factors": tensor("groups", "d", "d"),
+        "factors": tensor("groups", "d", "d", dtype=torch.float32),
         "weights": tensor("groups"),
         "due": tensor("groups", finite=False),
     }
 
     def __init__(self, d: int, keeps: Sequence[float], fade: float, n_labels: int) -> None:
         self.n_recent, n_slots, n_groups = len(keeps), len(keeps) + 1, 2
-        self._keep, self._fade = np.array([*keeps, 1.0]), np.array([fade, 1.0])
+        self._keep, self._fade = np.array([*keeps, 1.0]), (fade, 1.0)
         self.n, self.offsets = np.zeros((n_slots, n_labels)), np.zeros((n_slots, n_labels))
         self.means, self.slopes = np.zeros((n_slots, n_labels, d)), np.zeros((n_slots, n_labels, d))
         self.scatters = [np.zeros((d, d)) for _ in range(n_groups)]  # each by itself, for rules come and go
-        self.factors = [np.eye(d)] * n_groups
+        self.factors = [np.eye(d, dtype=np.float32)] * n_groups
         self.weights, self.due = np.zeros(n_groups), np.full(n_groups, np.inf)
 
     @property
@@ -119,7 +122,7 @@ class Moments(Keeps):
 
     def whitening_of_rule(self, rule: int) -> Floats:
         """Returns M, (d, d), with which a rule's labels scatter as a ball: M M' = W."""
-        whitening: Floats = dtrtri(self.factors[1 + rule].T, lower=0)[0]
+        whitening: Floats = dtrtri(self.factors[1 + rule].T.astype(np.float64), lower=0)[0]
         return whitening
 
     def admit(self, n_labels: int) -> None:
@@ -134,7 +137,7 @@ class Moments(Keeps):
         n_slots, n_labels, d = self.slopes.shape
         flat = f @ self.slopes.reshape(-1, d).T
         likely: Floats = (flat.reshape(len(f), n_slots, n_labels) + self.offsets).transpose(1, 0, 2)
-        if self.n.all():
+        if np.count_nonzero(self.n) == self.n.size:
             return likely
         is_known = (self.n > 0)[:, None]
         least = np.where(is_known, likely, np.inf).min(axis=2, keepdims=True)
@@ -159,7 +162,7 @@ class Moments(Keeps):
         told, at, d = self.log_likelihood(f), (np.arange(len(y)), y), f.shape[1]
         groups, slots, last = self._learning(recent=True, rule=rule)
         for group, own in zip(groups.tolist(), np.split(slots, last[:-1] + 1), strict=True):
-            solved = dpotrs(self.factors[group].T, f.T, lower=0)[0].T
+            solved = spotrs(self.factors[group].T, f.T, lower=0)[0].T
             n_all = max(float(self.weights[group]), 1.0)
             part = self._fade[min(group, 1)] ** later / n_all
             each = (1 - _shrinkage(d, n_all)) * part
@@ -190,7 +193,7 @@ class Moments(Keeps):
                 of the others.
         """
         groups, slots, last = self._learning(recent=recent, rule=rule)
-        keep, labels, n_own = self._keep[np.minimum(slots, self.n_recent)], batch.labels, batch.is_own.sum(axis=1)
+        keep, labels, n_own = self._keep[np.minimum(slots, self.n_recent)], batch.labels, batch.n_own
         shares = batch.is_own * keep[:, None, None] ** batch.n_later  # (slots, U, B)
         at, total = (slots[:, None], labels), shares.sum(axis=2)
         before = self.n[at] * keep[:, None] ** n_own
@@ -200,20 +203,20 @@ class Moments(Keeps):
         self.means[at] += part[..., None] * step
         between = np.sqrt(before[last] * part[last])[..., None] * step[last]
         within = f - mean[last][:, batch.owner]
-        left = self._fade_by(groups, within, begins=(before[last] == 0), first=batch.first, mixing=mixing)
+        left = self._fade_by(groups.tolist(), within, begins=(before[last] == 0), first=batch.first, mixing=mixing)
         deviations, has_all = np.concatenate([within, between], axis=1), len(labels) == self.n.shape[1]
         for i, group in enumerate(groups.tolist()):
             dsyrk(1.0, deviations[i].T, left[i], self.scatters[group].T, overwrite_c=1)  # which reads rows as columns
             is_due = self.due[group] >= max(5.0, _RENEWED * self.weights[group])
             if is_due:
                 n = max(float(self.weights[group]), 1.0)
-                covariance = shrunk(self.scatters[group] / n, n)
-                self.factors[group] = dpotrf(covariance.T, lower=0, overwrite_a=1)[0].T  # LAPACK reads rows as columns
+                covariance = shrunk(self.scatters[group], n, np.float32)
+                self.factors[group] = spotrf(covariance.T, lower=0, overwrite_a=1)[0].T  # LAPACK reads rows as columns
                 self.due[group] = 0.0
             own = slots[last[i - 1] + 1 if i else 0 : last[i] + 1]
             to: Any = slice(own[0], own[-1] + 1) if is_due or has_all else (own[:, None], labels)
             means = self.means[to]
-            solved = dpotrs(self.factors[group].T, means.reshape(-1, means.shape[2]).T, lower=0)[0].T
+            solved = spotrs(self.factors[group].T, means.reshape(-1, means.shape[2]).T, lower=0)[0].T
             self.slopes[to] = solved.reshape(means.shape)
             self.offsets[to] = -0.5 * np.einsum("scd,scd->sc", means, self.slopes[to])
 
@@ -229,22 +232,23 @@ class Moments(Keeps):
         return groups, slots, np.arange(n - 1 if recent else 0, n + has_rule)
 
     def _fade_by(
-        self, groups: Labels, within: Floats, begins: NDArray[np.bool_], first: Labels, mixing: float
-    ) -> Floats:
-        """Counts a batch in the weights of G groups; returns what their scatters keep, (G,).
+        self, groups: list[int], within: Floats, begins: NDArray[np.bool_], first: Labels, mixing: float
+    ) -> list[float]:
+        """Counts a batch in the weights of G groups; returns what their scatters keep.
 
         Deviations `within` (G, B, d) of a long batch fade from its end to its beginning. Where a label `begins` (G, U),
         its first sample, at `first` (U,) of the batch, tells nothing of the scatter.
         """
-        n, fade = within.shape[1], self._fade[np.minimum(groups, 1)] ** mixing
-        left: Floats = fade**n
-        added = np.where(fade < 1, (1 - left) / np.maximum(1 - fade, 1e-300), n)
-        self.weights[groups] = (
-            left * self.weights[groups] + added - (begins * fade[:, None] ** (n - 1 - first)).sum(axis=1)
-        )
-        self.due[groups] += n
-        if n > 1 / (1 - self._fade[0]):
-            within *= np.sqrt(fade[:, None] ** np.arange(n)[::-1])[..., None]
+        n, left = within.shape[1], []
+        for group, away, is_new in zip(groups, within, begins, strict=True):
+            fade = self._fade[min(group, 1)] ** mixing
+            left.append(fade**n)
+            added = (1 - left[-1]) / (1 - fade) if fade < 1 else float(n)
+            added -= float(np.add.reduce(fade ** (n - 1 - first[is_new])))
+            self.weights[group] = left[-1] * self.weights[group] + added
+            self.due[group] += n
+            if n > 1 / (1 - self._fade[0]):
+                away *= np.sqrt(fade ** np.arange(n)[::-1])[:, None]
         return left
 
     def add_rule(self, old: int) -> None:
@@ -273,11 +277,11 @@ class Moments(Keeps):
             setattr(self, name, getattr(self, name)[:, order])
 
 
-def shrunk(covariance: Floats, n: float) -> Floats:
-    """Shrinks a covariance (d, d) in place towards a ball, the less the more samples n it is of; returns it."""
-    d = len(covariance)
-    shrinkage, size = _shrinkage(d, n), max(float(np.trace(covariance)) / d, 1e-3)
-    covariance *= 1 - shrinkage
+def shrunk(scatter: Floats, n: float, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+    """Returns the covariance (d, d) of a scatter of n samples, shrunk towards a ball, the less the more they are."""
+    d = len(scatter)
+    shrinkage, size = _shrinkage(d, n), max(float(np.trace(scatter)) / (d * n), 1e-3)
+    covariance: NDArray[Any] = np.multiply(scatter, (1 - shrinkage) / n, dtype=dtype, casting="same_kind")
     covariance.flat[:: d + 1] += shrinkage * size + 1e-6
     return covariance
 

@@ -117,11 +117,11 @@ class Representations(Keeps):
         z = self.units(x)
         steps = self._steps(z)
         waves = 2**0.5 * np.cos(z @ self.frequencies + self.phases)
-        products = steps[:, self.products[0]] * steps[:, self.products[1]]
+        products = steps.take(self.products[0], axis=1) * steps.take(self.products[1], axis=1)
         return [z, np.concatenate([z, waves], axis=1), np.concatenate([z, steps, products], axis=1)]
 
     def _steps(self, z: Floats) -> Floats:
-        return np.where(z[:, self.columns] > self.thresholds, 1.0, -1.0)
+        return np.where(z.take(self.columns, axis=1) > self.thresholds, 1.0, -1.0)
 
     def load_state_dict(self, state: dict[str, object], **sizes: int) -> dict[str, int]:
         found = super().load_state_dict(state, **sizes)

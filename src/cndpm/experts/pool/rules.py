@@ -123,8 +123,11 @@ class Rules(Keeps):
         """Moves the filter by what every rule gave the labels of B samples, (K, B); the latest has a number."""
         if len(self.filter) == 1:
             return
-        for one in np.maximum(log_scores, log_scores.max(axis=0) - _FLOOR).T:
-            self.filter = np.log((1 - _SWITCH) * softmax(self.filter) + _SWITCH / len(self)) + one
+        weights = self.weights
+        for likely in np.exp(np.maximum(log_scores - log_scores.max(axis=0), -_FLOOR)).T:
+            weights = ((1 - _SWITCH) * weights + _SWITCH / len(self)) * likely
+            weights /= np.add.reduce(weights)
+        self.filter = np.log(weights)
         best = int(self.filter.argmax())
         if best != self.holds:
             self.holds = best

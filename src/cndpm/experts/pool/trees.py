@@ -10,7 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.tree import DecisionTreeClassifier
+from sklearn import config_context
+from sklearn.tree import DecisionTreeRegressor
 
 from cndpm.experts.pool.kept_rows import PSEUDO, KeptRows
 from cndpm.experts.pool.moments import Labels
@@ -108,11 +109,13 @@ class Trees(Keeps):
         self.grown_at, serial = rows.n, rows.serial
         drawn = np.flatnonzero(_is_drawn(serial, self.n_grown) & (serial >= self.since))
         drawn = drawn[np.argsort(serial[drawn])[-max(1, rows.room // 2) :]]
-        y, n_labels = rows.y[drawn], self.shares.shape[1]
-        if len(y) < max(2 * _MOST, 2 * len(np.unique(y))):
+        labels, y = np.unique(rows.y[drawn], return_inverse=True)
+        if len(y) < max(2 * _MOST, 2 * len(labels)):
             return
-        made = DecisionTreeClassifier(max_features="sqrt", random_state=(seed + self.n_grown) % (1 << 32))
-        tree = made.fit(rows.z[drawn], y, check_input=False).tree_
+        # The squared error of indicators is Gini's impurity, and labels are not checked at the cost of half a tree.
+        made = DecisionTreeRegressor(max_features="sqrt", random_state=(seed + self.n_grown) % (1 << 32))
+        with config_context(skip_parameter_validation=True):
+            tree = made.fit(rows.z[drawn], np.eye(len(labels))[y], check_input=False).tree_
         at = np.arange(tree.node_count)
         is_inner = tree.children_left >= 0
         of_nodes = (
@@ -120,7 +123,7 @@ class Trees(Keeps):
             np.where(is_inner, tree.threshold, 0.0),
             np.where(is_inner, tree.children_left - at, 0),
             np.where(is_inner, tree.children_right - at, 0),
-            made.classes_[tree.value[:, 0].argmax(axis=1)],
+            labels[tree.value[:, :, 0].argmax(axis=1)],
         )
         gone = int(len(self.sizes) == _MOST)
         n_gone = int(self.sizes[:gone].sum())
@@ -128,7 +131,8 @@ class Trees(Keeps):
             setattr(self, name, np.append(getattr(self, name)[n_gone:], values))
         self.sizes = np.append(self.sizes[gone:], tree.node_count)
         self.numbers = np.append(self.numbers[gone:], self.n_grown)
-        self.shares = np.append(self.shares[gone:], np.bincount(y, minlength=n_labels)[None] / len(y), axis=0)
+        shares = np.bincount(labels[y], minlength=self.shares.shape[1]) / len(y)
+        self.shares = np.append(self.shares[gone:], shares[None], axis=0)
         self.n_grown += 1
         self._pack()
 
@@ -169,11 +173,12 @@ class Trees(Keeps):
         n, d, n_nodes = *z.shape, len(self.columns)
         if n * n_nodes <= _ALL_NODES:  # where each would lead is found at once, and steps are then mere look-ups
             behind = np.where(z.take(self.columns, axis=1) > self.thresholds, self._right, self._left)
-            behind += np.arange(0, n * n_nodes, n_nodes)[:, None]
-            at, flat = self._roots[:, None] + np.arange(0, n * n_nodes, n_nodes), behind.ravel()
+            begins = np.arange(0, n * n_nodes, n_nodes)
+            behind += begins[:, None]
+            at, flat = self._roots[:, None] + begins, behind.ravel()
             for _ in range(self._depth):
                 at = flat.take(at)
-            return at - np.arange(0, n * n_nodes, n_nodes)
+            return at - begins
         at, flat, begins = np.repeat(self._roots[:, None], n, axis=1), z.ravel(), np.arange(0, n * d, d)
         for _ in range(self._depth):
             is_above = flat.take(begins + self.columns.take(at)) > self.thresholds.take(at)
