@@ -134,7 +134,7 @@ def _count(n: int, what: str) -> str:
 
 
 _DEPTHS = {"run": 1, "compare": 2}
-"""Folders between ``--out`` and a record; `reproduce` resumes by itself and lays its records as it always does."""
+"""Folders between ``--out`` and a record; other commands resume by themselves, where they lay their records anyway."""
 
 
 def repeat_command(run: Run) -> str:
@@ -145,47 +145,30 @@ def repeat_command(run: Run) -> str:
 
 def resume_command(run: Run) -> str:
     """Returns the command that lets an interrupted `run` go on."""
-    words = _typed(run)
-    if words is None:
-        return repeat_command(run) if run.record.environment.get("command") else _call(run, run.record.folder, True)
-    if words[1] not in _DEPTHS:
-        return shlex.join(words)
-    return shlex.join([*_without(words, "--out", "--resume"), "--out", _out(run, words[1]), "--resume"])
+    typed = run.record.environment.get("command")
+    return _in_its_folder(run, typed) if typed else _call(run, run.record.folder, True)
 
 
 def seeds_command(run: Run, first: int, n: int) -> str | None:
     """Returns the command that makes runs like `run` with other seeds in its folder; None where no command made it."""
-    words = _typed(run)
-    if words is None:
+    typed = run.record.environment.get("command") or ""
+    if _verb(typed) not in (*_DEPTHS, "reproduce"):
         return None
-    made = [*_without(words, "--seed", "--seeds", "--out", "--resume"), "--seed", str(first), "--seeds", str(n)]
-    if words[1] not in _DEPTHS:
-        return shlex.join([*_without(words, "--seed", "--seeds"), *made[-4:]])
-    return shlex.join([*made, "--out", _out(run, words[1]), "--resume"])
+    return _in_its_folder(run, f"{typed} --seed {first} --seeds {n}")
 
 
-def _typed(run: Run) -> list[str] | None:
-    """Returns the words of the command that made the run; None where it was none of ours."""
-    words = shlex.split(run.record.environment.get("command") or "")
-    return words if len(words) > 1 and words[0] == "cndpm" and words[1] in (*_DEPTHS, "reproduce") else None
+def _in_its_folder(run: Run, typed: str) -> str:
+    """Adds the folder of a run to a command that has to be told; of an option given twice the last one counts."""
+    depth = _DEPTHS.get(_verb(typed))
+    if depth is None:
+        return typed
+    return f"{typed} --out {shlex.quote(str(run.record.folder.parents[depth - 1]))} --resume"
 
 
-def _without(words: list[str], *options: str) -> list[str]:
-    """Returns the words without some options and their values; ``--resume`` has none."""
-    kept: list[str] = []
-    skipping = False
-    for word in words:
-        if skipping:
-            skipping = False
-        elif word in options:
-            skipping = word != "--resume"
-        elif not word.startswith(tuple(f"{option}=" for option in options)):
-            kept.append(word)
-    return kept
-
-
-def _out(run: Run, verb: str) -> str:
-    return str(run.record.folder.parents[_DEPTHS[verb] - 1])
+def _verb(typed: str) -> str:
+    """Returns which of our commands was typed; nothing where it was none of them."""
+    words = shlex.split(typed)
+    return words[1] if len(words) > 1 and words[0] == "cndpm" else ""
 
 
 def _call(run: Run, folder: object, resume: bool = False) -> str:
