@@ -206,14 +206,14 @@ class Watched:
 
 
 def make_server(
-    paths: Sequence[str | Path], *, port: int = 0, refresh_seconds: float = REFRESH_SECONDS, **limits: Any
+    paths: Sequence[str | Path], *, port: int = 0, refresh_seconds: float = REFRESH_SECONDS
 ) -> ThreadingHTTPServer:
     """Returns a server bound to loopback and ready for ``serve_forever()``, or raises RecordError."""
     for path in paths:
         if not Path(path).is_dir():
             raise RecordError(f"there is no folder {path} to watch")
     try:
-        return serve_on_loopback(Watched(paths, refresh_seconds).answer, port=port, **limits)
+        return serve_on_loopback(Watched(paths, refresh_seconds).answer, port=port)
     except ServingError as error:
         raise RecordError(str(error)) from error
 
