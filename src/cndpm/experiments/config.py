@@ -9,13 +9,12 @@ Sections that ``--set`` can reach: ``scenario`` (the recipe), ``learner`` (the l
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError
 
 from cndpm.devices import resolve_device
-from cndpm.experiments.learners import LEARNERS, learner_class
+from cndpm.experiments.learners import learner_class
 from cndpm.experiments.overrides import parse_overrides, validate_changed
 from cndpm.experiments.presets import preset_settings
 from cndpm.experiments.schedule import ENDLESS
@@ -114,23 +113,6 @@ class RunConfig(BaseModel):
         kind = learner_class(values["learner"]).Settings
         settings = validate(kind, values["settings"], "learner")
         return validate(cls, {**values, "settings": settings}, "config")
-
-
-def completed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Fills settings added after a record was written with their defaults, which reproduce the old behaviour.
-
-    A section that this version cannot read is returned as it is, and so are the settings of a learner that is not
-    registered: reading a record imports no code.
-    """
-    made = dict(values)
-    recipe = DriftScenario if "rows" in (values.get("scenario") or {}) else Scenario
-    models: dict[str, type[BaseModel]] = {"scenario": recipe, "run": RunSettings}
-    if values.get("learner") in LEARNERS:
-        models["settings"] = LEARNERS[values["learner"]].Settings
-    for section, model in models.items():
-        with suppress(ValueError, TypeError):
-            made[section] = model.model_validate(values.get(section)).model_dump(mode="json")
-    return made
 
 
 def differing_keys(a: dict[str, Any], b: dict[str, Any], prefix: str = "") -> list[str]:

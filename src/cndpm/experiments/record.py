@@ -23,7 +23,6 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
-from cndpm.experiments.config import completed
 from cndpm.experiments.record_files import Log, RecordError, Row, read_json, read_log, salt_of
 
 __all__ = ["Record", "RecordError", "find_records", "read_record"]
@@ -50,7 +49,7 @@ class Record:
 
     Attributes:
         folder: Where it lies.
-        config: The resolved configuration, as plain values; settings that have come since are at their defaults.
+        config: The resolved configuration, as plain values.
         environment: Versions, commit, machine and device.
         rows: Every event of the log, in order, without what a resumption repeated.
         summary: The results; None until the run is complete.
@@ -107,11 +106,7 @@ def read_record(folder: str | Path) -> Record:
     rows = [row for row in log.rows if row["event"] != END]
     if summary is not None and (not log.rows or log.rows[-1]["event"] != END):
         problems.append(f"{folder / LOG} is damaged: its end is missing")
-    try:
-        config = completed(head["config"])
-    except Exception as error:
-        raise RecordError(f"{folder / CONFIG} is damaged: {type(error).__name__}: {str(error)[:200]}") from error
-    return Record(folder, config, head["environment"], rows, summary, status, tuple(problems))
+    return Record(folder, head["config"], head["environment"], rows, summary, status, tuple(problems))
 
 
 def read_head(folder: Path) -> dict[str, Any]:
