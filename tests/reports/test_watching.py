@@ -9,7 +9,7 @@ import pytest
 
 from cndpm.experiments import RecordError
 from cndpm.reports import html
-from cndpm.reports.content import run_figures
+from cndpm.reports.anatomy import anatomy
 from cndpm.reports.html import make_server
 
 
@@ -92,9 +92,9 @@ def test_a_record_that_cannot_be_drawn_does_not_take_the_page_down(records, monk
     def draw(run):
         if run.record.folder == folder:
             raise IndexError("an expert that is not there")
-        return run_figures(run)
+        return anatomy(run)
 
-    monkeypatch.setattr(html, "run_figures", draw)
+    monkeypatch.setattr(html, "anatomy", draw)
     with serving(records) as server:
         values = json.loads(get(server, "/data.json")[1])
     assert len(values["runs"]) == 3

@@ -15,7 +15,6 @@ from cndpm.experiments.record import RecordError
 from cndpm.paper.experiment import Experiment
 from cndpm.reports.anatomy import anatomy
 from cndpm.reports.content import Content, Part
-from cndpm.reports.curves import composition_chart
 from cndpm.reports.figures import Figure
 from cndpm.reports.formats import TEXT_FORMATS
 from cndpm.reports.groups import Comparison
@@ -121,12 +120,11 @@ def _write_figures(content: Content, folder: Path, kinds: Sequence[str], jobs: i
 
 
 def _named(comparison: Comparison, part: Part) -> Iterator[tuple[str, Figure]]:
-    """Yields the comparing figures, the stream, and the anatomy of every group's first mixture, with file names."""
-    scenario, groups = comparison.scenario, comparison.groups
-    stream = composition_chart(groups[0].runs[0])
-    for figure in [*part.figures, *([] if stream is None else [stream])]:
+    """Yields the comparing figures and the anatomy of every group's first mixture, with file names."""
+    scenario = comparison.scenario
+    for figure in part.figures:
         yield file_name(scenario, figure.key), figure
-    for group in groups:
+    for group in comparison.groups:
         run = next((run for run in group.complete if "expert_counts" in run.last), None)
         for figure in [] if run is None else anatomy(run):
             yield file_name(scenario, group.label, figure.key), figure
