@@ -76,7 +76,7 @@ def show_results(
         "seeds": [str(len(result["runs"])) for result in results],
     }
     for key in keys:
-        table[METRICS[key]] = [format_value(key, one.get(key), one["standard_error"].get(key)) for one in results]
+        table[METRICS[key].label] = [format_value(key, one.get(key), one["standard_error"].get(key)) for one in results]
     show(content, [FoldingTable(title, list(table), list(zip(*table.values(), strict=True)))], as_json=as_json)
 
 

@@ -14,9 +14,6 @@ from cndpm.reports.run import Run
 X_LABEL = "batches learned"
 """The label of every axis that runs along the stream."""
 
-METRIC_LABELS = {"accuracy": "accuracy on all tasks (%)", "bits_per_dim": "bits per dimension (less is better)"}
-"""The labels of measures, by their names in records."""
-
 _GROWTH = {
     "n_experts": ("Experts over the stream", "number of experts"),
     "n_parameters": ("Parameters over the stream", "trained parameters"),
@@ -32,7 +29,10 @@ def metric_chart(groups: Sequence[Group]) -> LineChart | None:
     lines = group_lines(groups, lambda run: values_of(run.record.evaluations, metric))
     if not lines:
         return None
-    name = "Accuracy" if metric == "accuracy" else "Bits per dimension"
+    name, label = {
+        "accuracy": ("Accuracy", "accuracy on all tasks (%)"),
+        "bits_per_dim": ("Bits per dimension", "bits per dimension (less is better)"),
+    }[metric]
     return one_panel(
         groups,
         lines,
@@ -42,7 +42,7 @@ def metric_chart(groups: Sequence[Group]) -> LineChart | None:
         + faint_words(lines)
         + "Shading marks the stages of the stream, which learners are not told.",
         alt=f"{name} against batches learned. {line_ends(lines)}",
-        y_label=METRIC_LABELS[metric],
+        y_label=label,
         y_range=(0, 100) if metric == "accuracy" else None,
     )
 

@@ -67,7 +67,7 @@ def _one_below_another(table: Table) -> tuple[list[str], list[list[_Text]]]:
     with_paper = _published(table.rows, table.metrics)
     header = ["learner", *(["scenario"] if several else []), "runs"]
     for metric in table.metrics:
-        header += [METRICS[metric], *(["paper", "difference"] if metric in with_paper else [])]
+        header += [METRICS[metric].label, *(["paper", "difference"] if metric in with_paper else [])]
     rows = []
     for row in table.rows:
         names = [_Text(row.label), *([_Text(row.column)] if several else []), _Text(str(row.n_seeds))]
@@ -82,7 +82,7 @@ def _a_row_per_metric(table: Table) -> tuple[list[str], list[list[_Text]]]:
     for row in table.rows:
         header += [f"{row.column}, {row.n_seeds} run{'s' if row.n_seeds != 1 else ''}", "paper"]
     rows = [
-        [_Text(METRICS[m]), *(text for row in table.rows for text in _written(m, row.entries[m])[:2])]
+        [_Text(METRICS[m].label), *(text for row in table.rows for text in _written(m, row.entries[m])[:2])]
         for m in table.metrics
     ]
     return header, rows
@@ -98,7 +98,7 @@ def _side_by_side(table: Table, labels: Sequence[str], columns: Sequence[str]) -
         with_paper = _published(members, table.metrics)
         for i, metric in enumerate(_present(members, table.metrics)):
             n = 2 if metric in with_paper else 1
-            name = f"{column}: {METRICS[metric]}" if i == 0 else METRICS[metric]
+            name = f"{column}: {METRICS[metric].label}" if i == 0 else METRICS[metric].label
             header += [name, "paper"][:n]
             for label, texts in zip(labels, rows, strict=True):
                 row = cells.get((label, column))

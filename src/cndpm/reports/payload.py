@@ -86,7 +86,7 @@ def table_values(table: Table, *, metric: str | None = None, coloured: bool = Fa
     layout = lay_out(table)
     values: dict[str, Any] = {**asdict(layout), "title": table.title, "coloured": coloured, "bars": None}
     if metric in ("accuracy", "prequential_accuracy") and metric in table.metrics:
-        column = layout.header.index(METRICS[metric])
+        column = layout.header.index(METRICS[metric].label)
         shares = [row.entries[metric].value for row in table.rows]
         values["bars"] = {"column": column, "shares": [None if s is None else round(s, 2) for s in shares]}
     return values

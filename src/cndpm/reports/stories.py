@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from cndpm.experiments.description import OWN
 from cndpm.experiments.learners import shown_learner
-from cndpm.experiments.printed_tables import format_count, format_value
+from cndpm.experiments.printed_tables import METRICS, format_count, format_value
 from cndpm.reports.groups import Comparison, Group
 from cndpm.reports.run import Run
 
@@ -19,7 +19,6 @@ _MEASURES = {
     "prequential_accuracy": "On samples before they are learned",
     "prequential_error": "On samples before they are learned, less being better",
 }
-_PERCENT = ("accuracy", "prequential_accuracy")
 
 
 def title_of(comparisons: Sequence[Comparison]) -> str:
@@ -43,7 +42,7 @@ def comparison_story(comparison: Comparison) -> list[str]:
     stream = describe_stream(comparison.groups[0].runs[0])
     if not scored:
         return [stream, "No run is complete yet."]
-    ranked = sorted(scored, key=lambda item: item[1], reverse=metric in _PERCENT)[:_KEPT_SEPARATE]
+    ranked = sorted(scored, key=lambda item: item[1], reverse=METRICS[metric].better > 0)[:_KEPT_SEPARATE]
     results = "; ".join(_result(group, value, metric) for group, value in ranked)
     left = len(scored) - len(ranked)
     return [stream, f"{_MEASURES[metric]}, {results}" + (f"; and {left} more." if left else ".")]
@@ -70,20 +69,8 @@ def run_story(run: Run) -> str:
 
 def run_facts(run: Run) -> list[tuple[str, str]]:
     """Returns the key numbers of a run as text, each with its name."""
-    names = {
-        "accuracy": "accuracy, all tasks (%)",
-        "bits_per_dim": "bits per dimension",
-        "prequential_accuracy": "accuracy before learning (%)",
-        "prequential_error": "mean error before learning",
-        "prequential_bits_per_dim": "bits per dimension before learning",
-        "n_experts": "experts" if _mixes(run) else "network",
-        "n_parameters": "trained parameters",
-        "n_numbers_kept": "numbers kept to predict",
-        "memory_samples": "samples kept",
-        "seconds": "seconds learning",
-    }
-    last = run.last
-    facts = [(_fact(key, last[key]), name) for key, name in names.items() if last.get(key) is not None]
+    last = run.last if _mixes(run) else {key: value for key, value in run.last.items() if key != "n_experts"}
+    facts = [(format_value(key, last[key]), METRICS[key].label) for key in METRICS if last.get(key) is not None]
     samples = run.n_steps * run.batch_size
     return [*facts, (format_count(samples) if samples >= 10_000 else f"{samples:,}", "samples streamed (about)")]
 
@@ -115,7 +102,7 @@ def _result(group: Group, value: float, metric: str) -> str:
 
 
 def _measured(value: float, metric: str) -> str:
-    if metric in _PERCENT:
+    if metric in ("accuracy", "prequential_accuracy"):
         return f"{value:.1f}\N{NO-BREAK SPACE}%"
     return f"{value:.4f} bits/dim" if metric == "bits_per_dim" else f"a mean error of {value:.3g}"
 
@@ -123,10 +110,6 @@ def _measured(value: float, metric: str) -> str:
 def _mixes(run: Run) -> bool:
     """Returns whether the run's learner is a mixture: only mixtures log counts of experts, or have several."""
     return (run.last.get("n_experts") or 0) > 1 or "expert_counts" in run.last
-
-
-def _fact(key: str, value: float) -> str:
-    return f"{value:g}" if key in ("n_experts", "memory_samples") else format_value(key, value)
 
 
 def _count(n: int, what: str) -> str:
