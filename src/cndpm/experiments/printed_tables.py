@@ -13,7 +13,7 @@ from rich.text import Text
 
 
 class Metric(NamedTuple):
-    """How a metric is printed and compared."""
+    """Says how a metric is printed and compared."""
 
     label: str  # its name, with its unit
     digits: int | None = 2  # behind the point; None writes it as a count
