@@ -32,7 +32,6 @@ EXTRAS: Mapping[str, Mapping[str, str]] = {
     },
     "fast": {"numba": "numba"},
     "river": {"river": "river"},
-    "tensorboard": {"tensorboard": "tensorboard"},
     "serve": {
         "fastapi": "fastapi",
         "filelock": "filelock",

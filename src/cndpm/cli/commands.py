@@ -114,7 +114,6 @@ def run(
     out: Annotated[
         str | None, typer.Option(metavar="DIR", help="Folder of the record.", show_default="runs/SCENARIO-LEARNER")
     ] = None,
-    tensorboard: options.TensorBoard = False,
     monitor: options.OwnMonitors = None,
     **given: Any,
 ) -> None:
@@ -127,7 +126,7 @@ def run(
     from cndpm.experiments.sweep import claim_folder, latest_folder
 
     _find_own_modules()
-    monitor_of = monitors_of(quiet=given["quiet"], tensorboard=tensorboard, monitors=monitor or ())
+    monitor_of = monitors_of(quiet=given["quiet"], monitors=monitor or ())
     seed = given["seed"]
     config = configure(scenario, learner=learner, seed=seed, **options.recipe(given))
     name = f"{config.scenario.name}-{learner}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cndpm.experiments.checkpoint_file import read_checkpoint
     from cndpm.experiments.config import RunConfig, RunSettings, configure
     from cndpm.experiments.loop import run, run_config
-    from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
+    from cndpm.experiments.monitor import Monitor, Monitors
     from cndpm.experiments.prequential_evaluation import Prequential, prequential
     from cndpm.experiments.record import Record, RecordError, find_records, read_record
     from cndpm.experiments.sweep import compare_learners, run_seeds
@@ -39,7 +39,6 @@ __all__ = [
     "RunConfig",
     "RunSettings",
     "RunsFailedError",
-    "TensorBoardMonitor",
     "TerminalMonitor",
     "compare_learners",
     "configure",
