@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cndpm.experiments.config import RunConfig, RunSettings, configure
     from cndpm.experiments.loop import run, run_config
     from cndpm.experiments.monitor import Monitor, Monitors
-    from cndpm.experiments.prequential_evaluation import Prequential, prequential
+    from cndpm.experiments.prequential_evaluation import prequential
     from cndpm.experiments.record import Record, RecordError, find_records, read_record
     from cndpm.experiments.sweep import compare_learners, run_seeds
     from cndpm.experiments.terminal import TerminalMonitor
@@ -33,7 +33,6 @@ __all__ = [
     "ConfigError",
     "Monitor",
     "Monitors",
-    "Prequential",
     "Record",
     "RecordError",
     "RunConfig",
