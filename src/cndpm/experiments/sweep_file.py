@@ -1,4 +1,4 @@
-"""Sweeps: seeds x learners x scenarios x settings, as one TOML or YAML file.
+"""Sweeps: seeds x learners x scenarios x settings, as one TOML file.
 
     scenarios = ["split-digits"]
     learners = ["cndpm", "reservoir"]
@@ -16,6 +16,7 @@ A sweep can be run again at any time: complete runs are only read, and interrupt
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Unpack
 
@@ -24,10 +25,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from cndpm.experiments.config import RunConfig, configure
 from cndpm.experiments.sweep import folder_name, run_sweeps
 from cndpm.experiments.workers import SweepOptions
-from cndpm.streams.scenario_files import parsed
 from cndpm.validation import ConfigError, validate
 
-_SUFFIXES = (".toml", ".yaml", ".yml")
 _Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
@@ -93,15 +92,13 @@ class Sweep(BaseModel):
 def read_sweep(path: str | Path) -> Sweep:
     """Reads a sweep's file; ConfigError for a value that is not allowed, UnknownNameError for an unknown field."""
     path = Path(path)
-    if path.suffix.lower() not in _SUFFIXES:
-        raise ConfigError(f"a sweep is a file that ends with {', '.join(_SUFFIXES)}; got {path}")
+    if path.suffix.lower() != ".toml":
+        raise ConfigError(f"a sweep is a file that ends with .toml; got {path}")
     try:
-        content = parsed(path)
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         said = " ".join(str(getattr(error, "strerror", None) or error).split())
         raise ConfigError(f"cannot read {path}: {said[:300]}") from error
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path} should name scenarios and learners; got a {type(content).__name__}")
     return validate(Sweep, content, "sweep")
 
 
