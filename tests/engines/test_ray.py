@@ -19,7 +19,7 @@ from cndpm.checks.case import same
 from cndpm.engines import fit_sharded
 from cndpm.engines.ray import RayEngine
 from cndpm.experiments import read_record
-from cndpm.experiments.sweep_file import Sweep, run_sweep
+from cndpm.experiments.sweep import Sweep, run_sweep
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'cndpm[ray]'")
 pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]  # Ray leaves files open and warns of the future

@@ -42,7 +42,7 @@ def sweep(
     Example: cndpm sweep mine.toml --engine ray --workers 8
     """
     from cndpm.cli.show import monitors_of, show_results
-    from cndpm.experiments.sweep_file import read_sweep, run_sweep
+    from cndpm.experiments.sweep import read_sweep, run_sweep
 
     folder = out or f"runs/{Path(file).stem}"
     with chosen_engine(engine, workers, address, n_gpus=gpus, retries=retries) as made:

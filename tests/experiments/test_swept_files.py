@@ -1,7 +1,7 @@
 import pytest
 
 from cndpm.experiments import read_record
-from cndpm.experiments.sweep_file import Sweep, SweepSettings, read_sweep, run_sweep
+from cndpm.experiments.sweep import Sweep, SweepSettings, read_sweep, run_sweep
 from cndpm.names import UnknownNameError
 from cndpm.validation import ConfigError
 
