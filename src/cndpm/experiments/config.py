@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
 
 from cndpm.devices import resolve_device
 from cndpm.experiments.learners import learner_class
@@ -19,9 +19,8 @@ from cndpm.experiments.overrides import parse_overrides, validate_changed
 from cndpm.experiments.presets import preset_settings
 from cndpm.experiments.schedule import ENDLESS
 from cndpm.learner import Learner, LearnerSettings
-from cndpm.names import UnknownNameError
-from cndpm.streams import DriftScenario, Scenario, ScenarioFileError, Stream, load_scenario
-from cndpm.validation import ConfigError, describe_errors, validate
+from cndpm.streams import DriftScenario, Scenario, Stream, load_scenario
+from cndpm.validation import ConfigError, validate
 
 __all__ = ["RunConfig", "RunSettings", "configure"]
 
@@ -183,13 +182,6 @@ def configure(
 
 def _resolve_scenario(name: str, options: Mapping[str, Any], overrides: dict[str, Any]) -> Scenario | DriftScenario:
     chosen = {**options, **{key: value for key, value in overrides.items() if key in _SCENARIO_OPTIONS}}
-    try:
-        recipe = load_scenario(name, **{key: value for key, value in chosen.items() if value is not None})
-    except ValidationError as error:
-        raise ConfigError(describe_errors(error, "scenario")) from None
-    except (ConfigError, UnknownNameError, ScenarioFileError):
-        raise
-    except ValueError as error:
-        raise ConfigError(f"scenario: {error}") from None
+    recipe = load_scenario(name, **{key: value for key, value in chosen.items() if value is not None})
     fields = {key: value for key, value in overrides.items() if key not in _SCENARIO_OPTIONS}
     return validate(type(recipe), LearnerSettings.merge(recipe.model_dump(), fields), "scenario") if fields else recipe

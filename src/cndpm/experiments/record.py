@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
-from cndpm.experiments.record_files import Log, RecordError, Row, read_json, read_log, salt_of
+from cndpm.experiments.record_files import RecordError, Row, read_json, read_log, salt_of
 
 __all__ = ["Record", "RecordError", "find_records", "read_record"]
 
@@ -101,7 +101,7 @@ def read_record(folder: str | Path) -> Record:
     running = _is_locked(folder / LOCK)
     summary, problems = read_summary(folder, head)
     status: Status = "complete" if summary is not None else "running" if running else "interrupted"
-    log = _log(folder, head)
+    log = read_log(folder / LOG, salt=salt_of(head["config"]))
     problems += [f"{folder / LOG}: {problem}" for problem in log.problems]
     rows = [row for row in log.rows if row["event"] != END]
     if summary is not None and (not log.rows or log.rows[-1]["event"] != END):
@@ -141,15 +141,6 @@ def read_summary(folder: Path, head: dict[str, Any]) -> tuple[dict[str, Any] | N
 def find_records(folder: str | Path) -> list[Path]:
     """Returns the folders of all records under `folder`, itself included, in order of their names."""
     return sorted(path.parent for path in Path(folder).rglob(CONFIG))
-
-
-def read_rows(folder: Path) -> Log:
-    """Reads the events of the log in a record, with what is damaged in it."""
-    return _log(folder, read_head(folder))
-
-
-def _log(folder: Path, head: dict[str, Any]) -> Log:
-    return read_log(folder / LOG, salt=salt_of(head["config"]))
 
 
 def _is_locked(path: Path) -> bool:

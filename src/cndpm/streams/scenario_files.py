@@ -95,7 +95,7 @@ def load_scenario(
         scenario = repeat(scenario, repeats)
     changed: dict[str, Any] = {name: given[name] for name in ("fraction", "batch_size") if name in given}
     changed |= {"validation": True} if validation else {}
-    scenario = Scenario.model_validate({**scenario.model_dump(), **changed})
+    scenario = validate(Scenario, {**scenario.model_dump(), **changed}, "scenario")
     for prefix in reversed(prefixes):
         vary, what = VARIATIONS[prefix]
         named = {"name": f"{prefix}-{scenario.name}", "summary": f"{scenario.summary}; {what}"}
