@@ -11,9 +11,9 @@ ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
     "modules": 284,
-    "lines": 41200,
-    "executable lines": 25818,
-    "docstring lines": 7996,
+    "lines": 41169,
+    "executable lines": 25796,
+    "docstring lines": 7993,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 55,
