@@ -16,7 +16,7 @@ from typing import Any
 
 from cndpm.engines.local import make_engine
 from cndpm.experiments import read_record
-from cndpm.experiments.sweep_file import Sweep, run_sweep
+from cndpm.experiments.sweep import Sweep, run_sweep
 
 _TIMES = ("seconds", "overhead_seconds")
 

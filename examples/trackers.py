@@ -1,5 +1,6 @@
-"""Monitors that pass the numbers of a run on to MLflow and to Weights & Biases: copy the one you need.
+"""Monitors that pass the numbers of a run on to TensorBoard, MLflow and Weights & Biases: copy the one you need.
 
+    cndpm run split-digits --monitor examples.trackers:TensorBoard   # pip install tensorboard
     cndpm run split-digits --monitor examples.trackers:MLflow     # pip install mlflow; MLFLOW_TRACKING_URI
     cndpm run split-digits --monitor examples.trackers:Wandb      # pip install wandb; WANDB_MODE=offline keeps it here
 
@@ -9,13 +10,67 @@ A run that is resumed goes on in the same run of the service, whose name is kept
 from __future__ import annotations
 
 import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cndpm.experiments.monitor import NumberMonitor, Row, numbers_of
+from cndpm.experiments.monitor import Monitor, Row
 
 
-class MLflow(NumberMonitor):
+class Tracker(Monitor, ABC):
+    """Passes rows of the log on, each with its group: "progress", "evaluation" or "window"."""
+
+    @abstractmethod
+    def log(self, group: str, row: Row) -> None:
+        """Passes the numbers of a row on."""
+
+    def progressed(self, row: Row) -> None:
+        self.log("progress", row)
+
+    def evaluated(self, row: Row) -> None:
+        self.log("evaluation", row)
+
+    def windowed(self, row: Row) -> None:
+        self.log("window", row)
+
+
+def numbers_of(group: str, row: Row) -> Iterator[tuple[str, float]]:
+    """Yields the numbers of a row of the log by name, those of lists one by one; its step is left out.
+
+    >>> dict(numbers_of("evaluation", {"step": 3, "accuracy": 0.5, "tasks": [0.4, 0.6], "name": "x"}))
+    {'evaluation/accuracy': 0.5, 'evaluation/tasks/0': 0.4, 'evaluation/tasks/1': 0.6}
+    """
+    for name, value in row.items():
+        values = {f"{name}/{i}": v for i, v in enumerate(value)} if isinstance(value, list) else {name: value}
+        for label, number in values.items():
+            if isinstance(number, int | float) and not isinstance(number, bool) and name != "step":
+                yield f"{group}/{label}", number
+
+
+class TensorBoard(Tracker):
+    """Writes every number of a run as a scalar, to a folder in that of its record."""
+
+    _writer: Any = None
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "tensorboard"
+
+    def started(self, title: str, *, step: int, n_batches: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._writer = SummaryWriter(str(self._folder), purge_step=step + 1)  # hides what an interrupted run wrote
+
+    def log(self, group: str, row: Row) -> None:
+        for name, number in numbers_of(group, row):
+            self._writer.add_scalar(name, number, row["step"])
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+class MLflow(Tracker):
     """Logs every number of a run to MLflow, in an experiment called cndpm."""
 
     def __init__(self, folder: Path) -> None:
@@ -47,7 +102,7 @@ class MLflow(NumberMonitor):
             self._client.set_terminated(self._run, status="KILLED")
 
 
-class Wandb(NumberMonitor):
+class Wandb(Tracker):
     """Logs every number of a run to Weights & Biases, in a project called cndpm."""
 
     def __init__(self, folder: Path) -> None:

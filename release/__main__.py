@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 EXTRAS = ("", "cli", "all")
 """What is installed, in this order: the smoke test of each begins when it is there."""
-IN_ALL = ("backbones", "fast", "river", "serve", "tensorboard")
+IN_ALL = ("backbones", "fast", "river", "serve")
 """Extras in `all` beside the command line."""
 
 

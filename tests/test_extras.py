@@ -60,11 +60,10 @@ from pathlib import Path
 from cndpm.datasets import fetch_dataset, load_dataset, resolve_data_dir
 from cndpm.estimators.displays import NoveltyDisplay
 from cndpm.extras import MissingExtraError
-from cndpm.streams import load_scenario
 
-for file in (Path("mine.yaml"), Path("photos/cats/1.png")):
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.touch()
+file = Path("photos/cats/1.png")
+file.parent.mkdir(parents=True, exist_ok=True)
+file.touch()
 calls = {
     "cndpm.experiments": lambda: importlib.import_module("cndpm.experiments"),
     "cndpm.experiments.record": lambda: importlib.import_module("cndpm.experiments.record"),
@@ -73,7 +72,6 @@ calls = {
     "fetch": lambda: fetch_dataset("mnist", "."),
     "cache": lambda: resolve_data_dir(),
     "images": lambda: load_dataset("photos", "."),
-    "yaml": lambda: load_scenario("mine.yaml"),
     "plots": lambda: NoveltyDisplay(np.zeros(2)).plot(),
 }
 for name, call in calls.items():

@@ -10,18 +10,18 @@ from benchmarks.house import House, words_of_pages
 ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
-    "modules": 286,
-    "lines": 41974,
-    "executable lines": 26332,
-    "docstring lines": 8143,
+    "modules": 284,
+    "lines": 41169,
+    "executable lines": 25796,
+    "docstring lines": 7993,
     "function median": 6,
     "function 90 %": 16,
-    "function longest": 66,
-    "public names": 330,
+    "function longest": 55,
+    "public names": 322,
     "numeric constants": 166,
     "file names used twice": 2,
 }
-MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}
+MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 14, "Monitor": 8, "Engine": 3}
 MOST_CONCEPTS = 36
 MOST_WORDS = 45000
 """Of all pages that are written by hand, and of"""

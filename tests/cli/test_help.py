@@ -7,7 +7,7 @@ import pytest
 
 COMMANDS = [(), ("list",), ("run",), ("compare",), ("reproduce",), ("report",), ("watch",), ("data",)]
 COMMANDS += [("fit",), ("merge",), ("serve",), ("sweep",), ("play",)]
-COMMANDS += [("data", "status"), ("data", "fetch"), ("data", "verify"), ("data", "pack")]
+COMMANDS += [("data", "status"), ("data", "fetch"), ("data", "verify")]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

@@ -1,9 +1,8 @@
 """``cndpm list`` and ``cndpm data``, end to end."""
 
 import pytest
-from PIL import Image
 
-from cndpm.datasets import dataset_names, load_dataset
+from cndpm.datasets import dataset_names
 from cndpm.experiments.learners import LEARNERS
 from cndpm.paper import EXPERIMENTS
 from cndpm.streams import scenario_names
@@ -87,42 +86,3 @@ def test_data_fetch_with_force_replaces_what_can_be_read(cndpm, mnist_dir, monke
     cndpm("data", "fetch", "mnist", "--data-dir", str(mnist_dir), "--force")
     cndpm("data", "fetch", "mnist", "--data-dir", str(mnist_dir))
     assert asked == [("mnist", True), ("mnist", False)]
-
-
-@pytest.fixture
-def pets(tmp_path):
-    for name, size in (("cat", (6, 4)), ("dog", (5, 9))):
-        (tmp_path / "pets" / name).mkdir(parents=True)
-        for i in range(5):
-            Image.new("RGB", size, (i, 0, 0)).save(tmp_path / "pets" / name / f"{i}.png")
-    return tmp_path / "pets"
-
-
-@pytest.mark.parametrize(("size", "shape"), [("8", [3, 8, 8]), ("8x7", [3, 8, 7])])
-def test_data_pack_writes_a_folder_of_any_sizes_as_one_file(cndpm, pets, size, shape):
-    outcome = cndpm("data", "pack", "pets", "pets.npz", "--size", size, "--json")
-    assert outcome.code == 0
-    assert outcome.json == {"packed": "pets.npz", "classes": ["cat", "dog"], "n_train": 8, "n_test": 2, "shape": shape}
-    assert list(load_dataset(str(pets.with_suffix(".npz"))).train.x.shape) == [8, *shape]
-
-
-def test_data_pack_without_a_size_names_two_files_and_the_remedy(cndpm, pets):
-    outcome = cndpm("data", "pack", "pets", "pets.npz")
-    assert outcome.code == 1
-    assert "4 x 6" in outcome.err and "9 x 5" in outcome.err and "--size" in outcome.err
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("pets", "pets.zip"),
-        ("pets", "pets.npz", "--size", "0"),
-        ("pets", "pets.npz", "--size", "8x8x8"),
-        ("absent", "pets.npz"),
-        ("pets", "absent/pets.npz", "--size", "8"),
-    ],
-)
-def test_data_pack_refuses_what_it_cannot_do(cndpm, pets, arguments):
-    outcome = cndpm("data", "pack", *arguments)
-    assert outcome.code == 2
-    assert "Traceback" not in outcome.err

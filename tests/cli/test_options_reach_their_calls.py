@@ -13,7 +13,7 @@ from cndpm.cli.options import chosen_engine
 from cndpm.cli.show import show
 from cndpm.datasets import Check
 from cndpm.engines import local
-from cndpm.experiments import RecordError, sweep_file
+from cndpm.experiments import RecordError, sweep
 from cndpm.experiments.printed_tables import FoldingTable
 from cndpm.experiments.workers import RunsFailedError
 from cndpm.names import UnknownNameError
@@ -115,7 +115,7 @@ def test_everything_said_to_reproduce_reaches_the_experiment(cndpm, heard, monke
 
 def test_everything_said_to_sweep_reaches_its_runs_and_their_engine(cndpm, heard, monkeypatch):
     Path("mine.toml").write_text('scenarios = ["split-digits"]\nlearners = ["finetune"]\n')
-    runs = heard(sweep_file, "run_sweep", [{**RESULT, "runs": [{"folder": "there/a/seed-0"}]}])
+    runs = heard(sweep, "run_sweep", [{**RESULT, "runs": [{"folder": "there/a/seed-0"}]}])
     heard(reports, "write_report", None)
     monkeypatch.setattr("cndpm.cli.commands.leave_report", lambda *_, **__: None)
     made = []

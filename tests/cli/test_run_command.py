@@ -165,7 +165,7 @@ def test_a_folder_that_cannot_be_written_is_reported_before_data_are_read(cndpm)
 
 def test_tensorboard_files_are_written_when_asked(cndpm):
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    cndpm(*RUN, "--tensorboard", "--out", "mine", "--quiet")
+    cndpm(*RUN, "--monitor", "examples.trackers:TensorBoard", "--out", "mine", "--quiet")
     events = accumulator.EventAccumulator("mine/seed-0/tensorboard")
     events.Reload()
     logged = {event.step: event.value for event in events.Scalars("evaluation/accuracy")}

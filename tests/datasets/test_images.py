@@ -72,7 +72,7 @@ def test_images_of_different_sizes_name_two_files_their_sizes_and_a_remedy(tmp_p
         read_images(files)
     message = str(raised.value)
     assert f"{files[0]} is 6 x 10, {files[2]} is 5 x 10" in message
-    assert "size=(6, 10)" in message and "cndpm data pack" in message
+    assert "size=(6, 10)" in message and "transform = { size = 6 }" in message
     with pytest.raises(DamagedFileError, match="is 6 x 9"):
         read_images([files[0], save(GREY[:, :9], tmp_path / "d.png")])
 

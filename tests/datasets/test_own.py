@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from cndpm.datasets import DamagedFileError, Dataset, Split, load_dataset
-from cndpm.datasets.own import save_npz
 
 
 def test_digits_keep_their_17_levels_and_are_split_by_class():
@@ -104,17 +103,6 @@ def test_a_folder_without_images_is_refused(tmp_path: Path):
     (tmp_path / "pets" / "cat").mkdir(parents=True)
     with pytest.raises(DamagedFileError, match="no images"):
         load_dataset("pets", tmp_path)
-
-
-def test_a_folder_of_images_comes_back_from_the_npz_it_was_saved_as(tmp_path: Path):
-    write_images(tmp_path / "pets")
-    pets = load_dataset("pets", tmp_path)
-    save_npz(pets, tmp_path / "pets.npz")
-    packed = load_dataset("pets.npz", tmp_path)
-    assert packed.classes == pets.classes
-    for ours, theirs in ((packed.train, pets.train), (packed.test, pets.test)):
-        assert torch.equal(ours.x, theirs.x) and torch.equal(ours.y, theirs.y)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["pets", "pets.npz"]
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=40))

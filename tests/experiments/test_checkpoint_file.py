@@ -3,10 +3,9 @@
 import pytest
 
 from cndpm.experiments import read_checkpoint
-from cndpm.experiments.config import configure
 from cndpm.experiments.record import CHECKPOINT, LOG, RecordError
 from cndpm.experiments.recorder import Recorder
-from cndpm.state import StateError, read_state, save_state
+from cndpm.state import StateError
 from cndpm.state.state_file import MissingStateError
 
 CONFIG = {"seed": 0, "learner": "x"}
@@ -36,15 +35,6 @@ def test_a_checkpoint_beside_another_log_is_refused(tmp_path):
     log.write_bytes(log.read_bytes().replace(b"4.5", b"9.5"))
     with pytest.raises(StateError, match=r"log\.jsonl is damaged"):
         read_checkpoint(tmp_path)
-
-
-def test_a_checkpoint_made_before_a_setting_was_added_is_still_of_its_run(tmp_path):
-    config = configure("split-digits", learner="slda", device="cpu").to_json()
-    path = complete_run(tmp_path, config) / CHECKPOINT
-    file = read_state(path, kind="checkpoint")
-    run = {name: value for name, value in config["run"].items() if name != "log_points"}
-    save_state(path, file.state, kind="checkpoint", settings={**file.settings, "config": {**config, "run": run}})
-    assert read_checkpoint(tmp_path) == {"step": 1}
 
 
 def test_without_a_record_or_a_checkpoint_there_is_an_error_of_the_package(tmp_path):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cndpm.experiments.config import RunConfig, completed, configure, differing_keys
+from cndpm.experiments.config import RunConfig, configure, differing_keys
 from cndpm.experiments.learners import LEARNERS
 from cndpm.experiments.presets import PRESETS, preset_settings
 from cndpm.experts.neural.autoregressive import AutoregressiveDensity
@@ -32,13 +32,6 @@ def test_a_learner_of_ones_own_is_configured_by_its_own_settings_and_survives_js
     assert RunConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
     learner = config.build_learner(config.scenario.build())
     assert type(learner).__name__ == "Mine"
-
-
-def test_reading_a_recorded_configuration_imports_no_learner():
-    values = configure("split-digits", learner="finetune", device="cpu").to_json()
-    foreign = {**values, "learner": "surely_no_module:Mine", "settings": {"own": 7}}
-    del foreign["run"]["log_points"]
-    assert completed(foreign) == {**foreign, "run": values["run"] | {"log_points": 100}}
 
 
 def test_overrides_win_over_the_preset():
@@ -156,18 +149,6 @@ def test_five_experts_of_the_default_for_generation_have_fewer_parameters_than_t
     of_network = sum(parameter.numel() for parameter in density.parameters())
     of_gaussian = 1 + 128 + 128 * 129 // 2
     assert 5 * (of_network + of_gaussian) + 2 * 128 + 2 < 970_000
-
-
-def test_a_recorded_configuration_is_completed_by_settings_that_have_come_since():
-    now = configure("split-digits", device="cpu").to_json()
-    then = json.loads(json.dumps(now))
-    del then["settings"]["experts"]["classifier"]
-    assert completed(then) == now
-
-
-def test_a_configuration_that_cannot_be_read_is_left_as_it_is():
-    foreign = {"learner": "theirs", "settings": {"a": 1}}
-    assert completed(foreign) == foreign
 
 
 def test_differing_keys_are_dotted_names():

@@ -11,7 +11,6 @@ from cndpm.experiments.metrics import (
     anytime_accuracy,
     average_forgetting,
     backward_transfer,
-    foundings,
     learned_tasks,
     mean,
     standard_error,
@@ -81,20 +80,6 @@ def test_forgetting_is_never_less_than_the_loss_since_the_tasks_end(rows):
     forgetting = average_forgetting(rows, STAGES, SPLIT)
     transfer = backward_transfer(rows, STAGES, SPLIT)
     assert forgetting >= -transfer - 1e-9
-
-
-def test_a_founding_is_dated_from_its_stage_and_counts_what_others_took():
-    progress = [
-        {"step": 40, "expert_counts": [100.0]},
-        {"step": 100, "expert_counts": [990.0]},
-        {"step": 152, "expert_counts": [1010.5, 400.0]},
-        {"step": 200, "expert_counts": [1015.0, 900.0]},
-        {"step": 230, "expert_counts": [1015.0, 901.0, 300.0]},
-    ]
-    assert foundings(progress, [0, 100, 200]) == [
-        {"stage": 1, "batches": 52, "missed": 20.5},
-        {"stage": 2, "batches": 30, "missed": 1.0},
-    ]
 
 
 def test_standard_error_matches_its_formula_and_needs_two_values():

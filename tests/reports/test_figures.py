@@ -4,7 +4,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cndpm.experiments import configure
 from cndpm.reports.anatomy import (
     _pixels,
     anatomy,
@@ -15,13 +14,11 @@ from cndpm.reports.anatomy import (
     similarity_map,
 )
 from cndpm.reports.collection import collect
-from cndpm.reports.content import run_figures
-from cndpm.reports.curves import _stage_shares, composition, growth_chart, mean_curve, metric_chart, task_chart
+from cndpm.reports.curves import growth_chart, mean_curve, metric_chart, task_chart
 from cndpm.reports.drawing import save_figure
 from cndpm.reports.groups import compare
 from cndpm.reports.payload import figure_values
 from cndpm.reports.run import Run
-from cndpm.streams.scenario import Subset
 
 
 @pytest.fixture
@@ -83,11 +80,8 @@ def test_rows_of_the_gates_confusion_sum_to_all_samples(mixture):
     np.testing.assert_allclose(np.sum(gate_map(mixture).values, axis=1), 100, atol=0.5)
 
 
-def test_thresholding_keeps_exactly_the_pairs_above(mixture):
-    plain, cut = similarity_map(mixture), similarity_map(mixture, 0.9)
-    similarity = mixture.portrait.similarity
-    np.testing.assert_allclose(plain.values, similarity, atol=1e-3)
-    np.testing.assert_array_equal(np.array(cut.values) == 1, similarity > 0.9)
+def test_the_map_of_similarity_shows_that_of_the_portrait(mixture):
+    np.testing.assert_allclose(similarity_map(mixture).values, mixture.portrait.similarity, atol=1e-3)
 
 
 def test_samples_are_drawn_from_the_mixture_and_from_every_expert(mixture):
@@ -101,45 +95,9 @@ def test_a_single_network_has_no_anatomy(records):
     assert anatomy(Run(records / "finetune" / "seed-0")) == []
 
 
-def describe(name, **options):
-    """A run of which nothing is known but its configuration and its stream."""
-    config = configure(name, learner="finetune", device="cpu", **options)
-    names = list(dict.fromkeys(subset.task_name for stage in config.scenario.stages for subset in stage.subsets))
-    n = len(config.scenario.stages)
-    start = {"event": "start", "step": 0, "n_batches": 100 * n, "stage_starts": [100 * i for i in range(n)]}
-    start |= {
-        "task_names": names,
-        "stage_tasks": [[names.index(s.task_name) for s in stage.subsets] for stage in config.scenario.stages],
-    }
-    return config, start
-
-
-@pytest.fixture
-def streamed(mixture):
-    def make(name, **options):
-        config, start = describe(name, **options)
-        return Run(replace(mixture.record, config=config.to_json(), rows=[start], summary=None))
-
-    return make
-
-
-def test_the_composition_of_a_fuzzy_stream_follows_its_weights(streamed):
-    x, shares = composition(streamed("fuzzy-split-mnist"))
-    np.testing.assert_allclose(shares.sum(axis=0), 1)
-    at = np.searchsorted(x, 150)  # the first mixed stage: a tenth of the second task
-    np.testing.assert_allclose(shares[:2, at], [0.9, 0.1])
-
-
-def test_blurred_boundaries_rise_linearly(streamed):
-    blurred = streamed("split-digits", overrides=['scenario.blur={"kind": "linear", "width": 0.5}'])
-    x, shares = composition(blurred)
-    np.testing.assert_allclose(shares.sum(axis=0), 1)
-    np.testing.assert_allclose(np.interp([80, 100, 120], x, shares[1]), [0.1, 0.5, 0.9], atol=0.05)
-
-
 def test_every_figure_is_drawn_to_every_format_and_described_in_words(mixture, groups, tmp_path):
-    figures = [metric_chart(groups), growth_chart(groups, "n_parameters"), task_chart(groups), *run_figures(mixture)]
-    assert {figure.key for figure in figures} >= {"accuracy", "tasks", "composition", "gate", "samples", "pruning"}
+    figures = [metric_chart(groups), growth_chart(groups, "n_parameters"), task_chart(groups), *anatomy(mixture)]
+    assert {figure.key for figure in figures} >= {"accuracy", "tasks", "gate", "similarity", "samples"}
     for figure in figures:
         files = save_figure(figure, tmp_path / figure.key, ["png", "svg"])
         assert all(file.stat().st_size > 1000 for file in files)
@@ -187,8 +145,7 @@ def test_the_gate_is_that_of_the_last_evaluation_in_shares_of_each_task(mixture)
 def test_a_pair_of_similar_experts_is_counted_once(mixture):
     run = Run(mixture.record)
     run.portrait = replace(mixture.portrait, similarity=np.array([[1.0, 0.95, 0.1], [0.95, 1.0, 0.2], [0.1, 0.2, 1.0]]))
-    assert similarity_map(run, 0.9).caption == "Pairs that pruning would merge: 1."
-    assert "1 pairs exceed 0.9" in similarity_map(run, 0.9).alt
+    assert similarity_map(run).caption.endswith("Pairs above 0.9, which pruning would merge: 1.")
 
 
 def test_samples_of_an_expert_are_its_own(mixture):
@@ -201,10 +158,3 @@ def test_samples_of_an_expert_are_its_own(mixture):
 def test_pixels_keep_their_places():
     image = _pixels(np.arange(6, dtype=np.float32).reshape(1, 2, 3) / 255)
     assert image[:, :, 0].tolist() == [[0, 1, 2], [3, 4, 5]]
-
-
-def test_tasks_without_weights_share_a_stage_by_their_classes():
-    subset = configure("split-digits", learner="finetune", device="cpu").scenario.stages[0].subsets[0].model_dump()
-    parts = [subset | {"classes": classes} for classes in ([0, 1, 2], [3])]
-    names = [Subset.model_validate(part).task_name for part in parts]
-    assert _stage_shares({"subsets": parts}, names).tolist() == [3.0, 1.0]

@@ -67,8 +67,7 @@ def test_every_figure_of_every_run_is_drawn_without_an_error(records, visit):
     assert len(seen["runs"]) == 4
     figures = [figure for run in seen["runs"] for figure in run["figures"]]
     assert {figure["key"] for figure in figures} >= {
-        "accuracy", "n_experts", "n_parameters", "tasks", "composition", "responsibilities", "memory", "gate",
-        "similarity", "pruning", "samples",
+        "accuracy", "n_experts", "n_parameters", "tasks", "responsibilities", "memory", "gate", "similarity", "samples",
     }  # fmt: skip
     assert [figure for figure in figures if not (figure["drawn"] and figure["shapes"] and figure["alt"])] == []
     assert seen["tips"] > 10

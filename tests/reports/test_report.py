@@ -32,21 +32,6 @@ def test_all_formats_are_written(records, tmp_path):
     assert all(file.stat().st_size > 0 for file in report.files)
 
 
-@pytest.mark.slow
-def test_figures_drawn_in_several_processes_are_the_same(records, tmp_path, monkeypatch):
-    monkeypatch.setattr("cndpm.reports.report._WORTH_A_PROCESS", 1)
-    one = records / "finetune" / "seed-0"  # four figures for two processes
-    alone, together = (write_report([one], tmp_path / str(n), formats=["png"], jobs=n) for n in (1, 2))
-    assert len(alone.files) >= 4
-    assert [file.name for file in alone.files] == [file.name for file in together.files]
-    assert all(a.read_bytes() == b.read_bytes() for a, b in zip(alone.files, together.files, strict=True))
-
-
-def test_what_was_streamed_is_drawn_once_for_all_groups(records, tmp_path):
-    report = write_report([records], tmp_path, formats=["svg"])
-    assert [file.name for file in report.files if "composition" in file.name] == ["split-digits-composition.svg"]
-
-
 def test_the_page_asks_nothing_of_any_network(records):
     page = render_page(gather([records]))
     outside = re.sub(r'"http://www.w3.org/[^"]*"', "", page.replace("xmlns='http://www.w3.org/2000/svg'", ""))

@@ -17,7 +17,7 @@ def _no_display():
 
 @pytest.mark.parametrize(
     "name",
-    ["accuracy", "experts", "parameters", "responsibilities", "memory", "gate", "similarity", "samples", "composition"],
+    ["accuracy", "experts", "parameters", "responsibilities", "memory", "gate", "similarity", "samples"],
 )
 def test_figures_of_a_run_are_matplotlib_axes(records, name):
     ax = Run(records / "cndpm" / "seed-0").plot(name)

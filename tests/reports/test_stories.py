@@ -36,7 +36,7 @@ def test_an_interrupted_run_says_how_far_it_came(records):
 
 def test_facts_of_a_single_network_do_not_call_it_an_expert(records):
     names = [name for _, name in run_facts(Run(records / "finetune" / "seed-0"))]
-    assert "experts" not in names and "trained parameters" in names
+    assert "experts" not in names and "parameters" in names
 
 
 def test_a_run_that_goes_on_has_not_ended_and_its_samples_are_batches_of_its_size(records):

@@ -39,7 +39,11 @@ def test_every_preset_is_listed_here():
 def check_shape(stream, name: str) -> None:
     shape, n_classes, n_tasks, _ = PUBLISHED[name.removeprefix("iid-")]
     assert (stream.input_shape, stream.n_classes, len(stream.tasks)) == (shape, n_classes, n_tasks)
-    assert stream.n_stages == len(stream.stage_tasks) == (1 if name.startswith("iid-") else len(stream.stage_samples))
+    assert (
+        len(stream.stage_starts)
+        == len(stream.stage_tasks)
+        == (1 if name.startswith("iid-") else len(stream.stage_samples))
+    )
     assert sorted({task for stage in stream.stage_tasks for task in stage}) == list(range(n_tasks))
 
 

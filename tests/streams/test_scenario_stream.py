@@ -138,7 +138,7 @@ def test_the_iid_version_has_the_same_samples_and_tasks_in_one_stage(data_dir: P
     keys = [[key for batch in s for key in sample_keys(batch.x)] for s in (stream, iid)]
     assert keys[0] != keys[1] and sorted(keys[0]) == sorted(keys[1])
     assert [task.name for task in iid.tasks] == [task.name for task in stream.tasks]
-    assert iid.stage_tasks == ((0, 1, 2, 3, 4),) and iid.n_stages == 1
+    assert iid.stage_tasks == ((0, 1, 2, 3, 4),) and len(iid.stage_starts) == 1
     assert len({label for label, _ in keys[1][:24]}) > 4
 
 

@@ -124,7 +124,7 @@ def test_options_come_before_prefixes():
 
 def test_prefixes_combine():
     stream = load_scenario("iid-noisy-split-digits").build()
-    assert stream.n_stages == 1 and stream.scenario.label_noise == 0.2
+    assert len(stream.stage_starts) == 1 and stream.scenario.label_noise == 0.2
     assert stream.scenario.name == "iid-noisy-split-digits"
 
 

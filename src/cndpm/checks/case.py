@@ -37,14 +37,6 @@ class LearnerCase:
         memory_bound: The most samples it may store; None where nothing is promised.
         batch_size: Samples per batch.
         n_batches: Batches in each of the two tasks.
-
-    Example:
-        >>> from cndpm.baselines.slda import SLDA
-        >>> case = LearnerCase(SLDA, SLDA.Settings(), input_shape=(3,), n_classes=2)
-        >>> [tuple(x.shape) for x, y in case.blocks()]
-        [(30, 3), (30, 3)]
-        >>> tuple(case.answer(case.trained(), case.test_inputs()).shape)
-        (10, 2)
     """
 
     learner_class: type[Learner]

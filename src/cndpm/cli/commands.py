@@ -20,7 +20,7 @@ __all__ = ["app"]
 
 def sweep(
     context: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="TOML or YAML: scenarios, learners, seeds, settings.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="TOML: scenarios, learners, seeds, settings.")],
     engine: options.EngineName = "local",
     workers: Annotated[int, typer.Option(metavar="N", min=1, help="Runs at the same time.")] = 1,
     address: options.Address = None,
@@ -42,7 +42,7 @@ def sweep(
     Example: cndpm sweep mine.toml --engine ray --workers 8
     """
     from cndpm.cli.show import monitors_of, show_results
-    from cndpm.experiments.sweep_file import read_sweep, run_sweep
+    from cndpm.experiments.sweep import read_sweep, run_sweep
 
     folder = out or f"runs/{Path(file).stem}"
     with chosen_engine(engine, workers, address, n_gpus=gpus, retries=retries) as made:
@@ -114,7 +114,6 @@ def run(
     out: Annotated[
         str | None, typer.Option(metavar="DIR", help="Folder of the record.", show_default="runs/SCENARIO-LEARNER")
     ] = None,
-    tensorboard: options.TensorBoard = False,
     monitor: options.OwnMonitors = None,
     **given: Any,
 ) -> None:
@@ -127,7 +126,7 @@ def run(
     from cndpm.experiments.sweep import claim_folder, latest_folder
 
     _find_own_modules()
-    monitor_of = monitors_of(quiet=given["quiet"], tensorboard=tensorboard, monitors=monitor or ())
+    monitor_of = monitors_of(quiet=given["quiet"], monitors=monitor or ())
     seed = given["seed"]
     config = configure(scenario, learner=learner, seed=seed, **options.recipe(given))
     name = f"{config.scenario.name}-{learner}"

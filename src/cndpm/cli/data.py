@@ -1,9 +1,8 @@
-"""``cndpm data``: shows which datasets are on disk, downloads, checks and packs them."""
+"""``cndpm data``: shows which datasets are on disk, downloads and checks them."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -85,41 +84,3 @@ def verify(
     if wrong:
         typer.echo(f"To replace what differs: cndpm data fetch {' '.join(wrong)} --force", err=True)
         raise typer.Exit(1)
-
-
-@data_app.command()
-def pack(
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Images, one folder per class.", exists=True, file_okay=False)
-    ],
-    out: Annotated[Path, typer.Argument(metavar="OUT.npz", help="The file to write.")],
-    size: Annotated[str | None, typer.Option(metavar="N|HxW", help="Resize every image.")] = None,
-    json: options.Json = False,
-) -> None:
-    """Write a folder of images as one .npz file, which is a dataset by its path."""
-    from cndpm.cli.show import show
-    from cndpm.datasets import load_dataset
-    from cndpm.datasets.own import save_npz
-
-    if out.suffix != ".npz":
-        raise typer.BadParameter(f"the file must end in .npz; got {out}", param_hint="OUT.npz")
-    dataset = load_dataset(str(folder.absolute()), size=_parse_size(size))
-    try:
-        save_npz(dataset, out)
-    except OSError as error:
-        raise typer.BadParameter(f"{out} cannot be written: {error}", param_hint="OUT.npz") from error
-    content = {"n_train": len(dataset.train), "n_test": len(dataset.test), "shape": list(dataset.train.x.shape[1:])}
-    show({"packed": str(out), "classes": dataset.classes} | content, [], as_json=json)
-    if not json:
-        shape = " x ".join(map(str, dataset.train.x.shape[1:]))
-        print(f"{out}: {len(dataset.train)} + {len(dataset.test)} images of {shape}, {len(dataset.classes)} classes")
-
-
-def _parse_size(text: str | None) -> tuple[int, int] | None:
-    """Reads "32" or "32x24" as height and width."""
-    if text is None:
-        return None
-    parts = text.lower().split("x")
-    if len(parts) > 2 or not all(part.isascii() and part.isdigit() and 0 < int(part) < 1 << 16 for part in parts):
-        raise typer.BadParameter(f"a size is N or HxW, such as 32 or 32x24; got {text!r}", param_hint="--size")
-    return int(parts[0]), int(parts[-1])

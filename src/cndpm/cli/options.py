@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-Scenario = Annotated[str, typer.Argument(help="Name of a scenario, or a TOML or YAML file.")]
+Scenario = Annotated[str, typer.Argument(help="Name of a scenario, or a TOML file.")]
 Learner = Annotated[
     str,
     typer.Option(
@@ -43,7 +43,6 @@ DataDir = Annotated[
     typer.Option(metavar="DIR", help="Folder of the datasets.", show_default="CNDPM_DATA, else a cache folder"),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the same run where it stopped.")]
-TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Also log for TensorBoard.")]
 OwnMonitors = Annotated[
     list[str] | None, typer.Option("--monitor", metavar="M:C", help="Also tell a monitor of your own; repeatable.")
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -44,8 +43,7 @@ def report(
 
     chosen = list(FORMATS) if formats == "all" else [name.strip() for name in formats.split(",") if name.strip()]
     experiments = [find_experiment(name) for name in experiment or ()]
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    made = write_report(runs, out, formats=chosen, experiments=experiments, preset=preset, n_seeds=seeds, jobs=cores)
+    made = write_report(runs, out, formats=chosen, experiments=experiments, preset=preset, n_seeds=seeds)
     problems = {str(one.folder): one.reason for one in made.content.collection.problems}
     content = {
         "page": str(made.page) if made.page else None,

@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from cndpm.experiments.learners import shown_learner
-from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
+from cndpm.experiments.monitor import Monitor, Monitors
 from cndpm.experiments.printed_tables import METRICS, FoldingTable, format_value
 from cndpm.experiments.terminal import Bars, TerminalMonitor
 from cndpm.names import load_object
@@ -36,13 +36,12 @@ def download_bars(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
         yield told
 
 
-def monitors_of(*, quiet: bool, tensorboard: bool = False, monitors: Iterable[str] = ()) -> Callable[[Path], Monitor]:
-    """Returns what makes the monitor of the run in a folder: the terminal unless quiet, TensorBoard and one's own."""
+def monitors_of(*, quiet: bool, monitors: Iterable[str] = ()) -> Callable[[Path], Monitor]:
+    """Returns what makes the monitor of the run in a folder: the terminal unless quiet, and one's own."""
     own, bars = [load_object(name, Monitor) for name in monitors], None if quiet else Bars()
 
     def make(folder: Path) -> Monitor:
-        made: list[Monitor] = [] if bars is None else [TerminalMonitor(bars)]
-        made += [TensorBoardMonitor(folder / "tensorboard")] if tensorboard else []
+        made = [] if bars is None else [TerminalMonitor(bars)]
         return Monitors([*made, *(one(folder) for one in own)])
 
     return make
@@ -76,7 +75,7 @@ def show_results(
         "seeds": [str(len(result["runs"])) for result in results],
     }
     for key in keys:
-        table[METRICS[key]] = [format_value(key, one.get(key), one["standard_error"].get(key)) for one in results]
+        table[METRICS[key].label] = [format_value(key, one.get(key), one["standard_error"].get(key)) for one in results]
     show(content, [FoldingTable(title, list(table), list(zip(*table.values(), strict=True)))], as_json=as_json)
 
 

@@ -38,12 +38,6 @@ class Dataset:
         train: The training set.
         test: The test set; its samples have the shape of those of `train`.
         classes: The name of each label, in order.
-
-    Example:
-        >>> from cndpm.datasets import load_dataset
-        >>> digits = load_dataset("digits")
-        >>> tuple(digits.train.x.shape), len(digits.test), digits.classes[:3]
-        ((1442, 1, 8, 8), 355, ('0', '1', '2'))
     """
 
     name: str

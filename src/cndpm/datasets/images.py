@@ -60,8 +60,7 @@ def _common_size(files: Sequence[Path], headers: Sequence[_Header]) -> tuple[int
             raise MixedSizesError(
                 f"images need one size (height x width): {files[0]} is {first.height} x {first.width}, {file} is "
                 f"{header.height} x {header.width}. Give a size, as in load_dataset(..., size={first[:2]}), in a "
-                f"scenario's file `transform = {{ size = {first.height} }}`, or with "
-                "`cndpm data pack FOLDER OUT.npz --size N`; or resize the files."
+                f"scenario's file `transform = {{ size = {first.height} }}`; or resize the files."
             )
     return first.height, first.width
 

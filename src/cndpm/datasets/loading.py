@@ -85,7 +85,7 @@ def load_dataset(
         raise MissingDataError(
             f"there is no .npz file or folder of images at {Path(name)} or {folder / name}. Correct the path."
         )
-    return load_digits() if name == "digits" else read_entry(catalogue_entry(name), folder)
+    return read_entry(catalogue_entry(name), folder)
 
 
 def read_entry(entry: Entry, data_dir: Path) -> Dataset:

@@ -65,17 +65,6 @@ def load_npz(path: Path) -> Dataset:
     return Dataset(path.stem, train, test, _as_names(values, path))
 
 
-def save_npz(dataset: Dataset, path: Path) -> None:
-    """Writes a dataset as an ``.npz`` file that :func:`load_npz` reads, with the classes' names as labels."""
-    names = np.array(dataset.classes)
-    train, test = dataset.train, dataset.test
-    arrays = dict(zip(_DIVIDED, (train.x.numpy(), names[train.y], test.x.numpy(), names[test.y]), strict=True))
-    part = path.with_name(f"{path.name}.part")  # a file that has its name is whole
-    with part.open("wb") as file:
-        np.savez_compressed(file, **arrays)
-    part.replace(path)
-
-
 def load_image_folder(path: Path, size: tuple[int, int] | None = None) -> Dataset:
     """Reads a folder of images, one folder per class; classes are numbered in the order of their names."""
     require_extra("PIL", purpose="a folder of images")

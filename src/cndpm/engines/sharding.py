@@ -17,21 +17,18 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from cndpm.engines.engine import Attempt, Engine
-from cndpm.engines.local import LocalEngine, opened_engine
-from cndpm.engines.ray_data import is_ray_dataset, ray_shard
-from cndpm.engines.shards import Piece, Shard, as_shard, split
+from cndpm.engines.local import opened_engine
+from cndpm.engines.shards import ArrayShard, Piece, Shard, as_shard
 from cndpm.errors import CNDPMError
 from cndpm.estimators.base import Estimator
 from cndpm.estimators.merging_models import load_estimator, merge_in_turn
 from cndpm.estimators.regressor import CNDPMRegressor
 from cndpm.storage import make_folder, remove_file, replace_file
-from cndpm.validation import ConfigError
 
-__all__ = ["ShardedError", "fit_sharded", "predict_sharded"]
+__all__ = ["ShardedError", "fit_sharded"]
 
 E = TypeVar("E", bound=Estimator)
 
@@ -69,19 +66,18 @@ def fit_sharded(
         model: An estimator, as it would be fitted. One that has learned something goes on: its representation is
             broadcast, and the result has learned the shards besides.
         shards: A sequence of pairs of arrays (X, y), files, or objects of `cndpm.engines.shards`; for densities X
-            alone. Or, for the engine "ray", a `ray.data.Dataset`, which becomes a shard for each worker.
+            alone.
         engine: "local", "ray", or an engine.
         workers: Shards that are learned at the same time, each with one thread.
         folder: Where models and checkpoints of shards lie, the same on all machines; None: a temporary one.
-        target: Column of labels or targets, where shards are files or a dataset of Ray.
+        target: Column of labels or targets, where shards are files.
         checkpoint_seconds: Seconds between two checkpoints of a shard, more where writing one takes long; 0: always.
         address: Of a Ray cluster.
 
     Raises:
         ShardedError: The folder holds the shards of another call.
-        ConfigError: A dataset of Ray is given, and workers that cannot read it.
     """
-    read = _read(shards, model, engine, workers, target=target, as_numbers=isinstance(model, CNDPMRegressor))
+    read = _read(shards, target=target, as_numbers=isinstance(model, CNDPMRegressor))
     if not read:
         raise ValueError("fit_sharded takes at least one shard; got none")
     _refuse_twins(read)
@@ -98,51 +94,13 @@ def fit_sharded(
         return cast(E, _merged(files, made, where))
 
 
-def predict_sharded(
-    model: Estimator,
-    shards: Any,
-    *,
-    engine: str | Engine = "local",
-    workers: int = 2,
-    method: str = "predict",
-    target: str | None = None,
-    address: str | None = None,
-) -> list[NDArray[Any]]:
-    """Returns the answers for every shard, in their order: one array for each.
-
-    Args:
-        model: A fitted estimator.
-        shards: As for :func:`fit_sharded`; labels are not looked at.
-        engine: "local", "ray", or an engine.
-        workers: Shards that are answered at the same time.
-        method: Of the estimator: "predict", "predict_proba", "score_samples", "novelty".
-        target: Column to leave out, where shards are files or a dataset of Ray.
-        address: Of a Ray cluster.
-    """
-    read = _read(shards, model, engine, workers, target=target)
-    with opened_engine(engine, workers, address=address) as made:
-        return made.results(_answer_shard, [(model, method, shard) for shard in read])
-
-
 # What is read
 
 
-def _read(
-    parts: Any, model: Estimator, engine: str | Engine, workers: int, *, target: str | None, as_numbers: bool = False
-) -> list[Shard]:
-    """Makes shards of what there is; one dataset of Ray becomes as many as there are workers."""
-    if isinstance(parts, str | Path) or not (is_ray_dataset(parts) or isinstance(parts, Iterable)):
+def _read(parts: Any, *, target: str | None, as_numbers: bool) -> list[Shard]:
+    if isinstance(parts, str | Path) or not isinstance(parts, Iterable):
         raise TypeError(f"shards are a list of arrays or files; got a {type(parts).__name__}. Give [it].")
-    is_whole = is_ray_dataset(parts)
-    given = [parts] if is_whole else list(parts)
-    if any(map(is_ray_dataset, given)) and (engine == "local" or isinstance(engine, LocalEngine)):
-        raise ConfigError("a dataset of Ray is read by Ray's workers; got the engine 'local'. Pass engine='ray'.")
-    shards = [
-        ray_shard(part, target=target) if is_ray_dataset(part) else as_shard(part, target=target, as_numbers=as_numbers)
-        for part in given
-    ]
-    n = engine.n_workers if isinstance(engine, Engine) else workers
-    return split(shards, n, multiple=model.batch_size) if is_whole else shards
+    return [as_shard(part, target=target, as_numbers=as_numbers) for part in parts]
 
 
 # The first rows
@@ -168,12 +126,12 @@ def _refuse_twins(shards: Sequence[Shard]) -> None:
 
 
 def _identity(shard: Shard) -> str:
-    """Tells shards apart: files by their names, arrays and blocks of Ray by their content."""
-    X, y = getattr(shard, "X", None), getattr(shard, "y", None)
-    if not isinstance(X, np.ndarray):
+    """Tells shards apart: files by their names, arrays by their content."""
+    if not isinstance(shard, ArrayShard):
         return repr(shard)
-    digest = hashlib.sha256(np.ascontiguousarray(X).tobytes() + repr(y if y is None else list(y)).encode())
-    return f"{X.shape} {digest.hexdigest()}"
+    labels = repr(shard.y if shard.y is None else list(shard.y))
+    digest = hashlib.sha256(np.ascontiguousarray(shard.X).tobytes() + labels.encode())
+    return f"{shard.X.shape} {digest.hexdigest()}"
 
 
 def _fix_representation(model: E, shard: Shard, path: Path) -> int:
@@ -267,11 +225,6 @@ def _learn(model: Estimator, piece: Piece) -> None:
 
 def _piece_rows(model: Estimator) -> int:
     return _PIECE_BATCHES * model.batch_size
-
-
-def _answer_shard(task: tuple[Estimator, str, Shard], _: Attempt) -> NDArray[Any]:
-    model, method, shard = task
-    return np.concatenate([getattr(model, method)(X) for X, _ in shard.pieces(_piece_rows(model))])
 
 
 # The tree

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from cndpm.experiments.checkpoint_file import read_checkpoint
     from cndpm.experiments.config import RunConfig, RunSettings, configure
     from cndpm.experiments.loop import run, run_config
-    from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
-    from cndpm.experiments.prequential_evaluation import Prequential, prequential
+    from cndpm.experiments.monitor import Monitor, Monitors
+    from cndpm.experiments.prequential_evaluation import prequential
     from cndpm.experiments.record import Record, RecordError, find_records, read_record
     from cndpm.experiments.sweep import compare_learners, run_seeds
     from cndpm.experiments.terminal import TerminalMonitor
@@ -33,13 +33,11 @@ __all__ = [
     "ConfigError",
     "Monitor",
     "Monitors",
-    "Prequential",
     "Record",
     "RecordError",
     "RunConfig",
     "RunSettings",
     "RunsFailedError",
-    "TensorBoardMonitor",
     "TerminalMonitor",
     "compare_learners",
     "configure",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from cndpm.experiments.config import completed, differing_keys
+from cndpm.experiments.config import differing_keys
 from cndpm.experiments.record import CHECKPOINT, LOG, read_head
 from cndpm.experiments.record_files import digest_of
 from cndpm.learner import Learner
@@ -39,20 +39,12 @@ def read_checkpoint_of(path: Path, config: dict[str, Any]) -> StateFile:
     told = {"config": dict, "log_bytes": int, "log_sha256": str}
     if not all(isinstance(file.settings.get(name), kind) for name, kind in told.items()):
         raise StateError(f"{path} does not say of which run it is")
-    if differing := differing_keys(_completed(path, file.settings["config"]), completed(config)):
+    if differing := differing_keys(file.settings["config"], config):
         raise StateError(f"{path} is of another run; it differs in {', '.join(differing)}")
     log, n_bytes = path.with_name(LOG), file.settings["log_bytes"]
     if digest_of(log, n_bytes) != file.settings["log_sha256"]:
         raise StateError(f"{log} is damaged: its first {n_bytes} bytes are not those that led to {path}")
     return file
-
-
-def _completed(path: Path, config: dict[str, Any]) -> dict[str, Any]:
-    """Fills settings that have come since in a configuration that somebody may have made up."""
-    try:
-        return completed(config)
-    except Exception as error:
-        raise StateError(f"{path} does not say of which run it is: {type(error).__name__}: {error}") from error
 
 
 def restore_learner(learner: Learner, state: State, source: str | Path) -> None:

@@ -9,20 +9,18 @@ Sections that ``--set`` can reach: ``scenario`` (the recipe), ``learner`` (the l
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
 
 from cndpm.devices import resolve_device
-from cndpm.experiments.learners import LEARNERS, learner_class
+from cndpm.experiments.learners import learner_class
 from cndpm.experiments.overrides import parse_overrides, validate_changed
 from cndpm.experiments.presets import preset_settings
 from cndpm.experiments.schedule import ENDLESS
 from cndpm.learner import Learner, LearnerSettings
-from cndpm.names import UnknownNameError
-from cndpm.streams import DriftScenario, Scenario, ScenarioFileError, Stream, load_scenario
-from cndpm.validation import ConfigError, describe_errors, validate
+from cndpm.streams import DriftScenario, Scenario, Stream, load_scenario
+from cndpm.validation import ConfigError, validate
 
 __all__ = ["RunConfig", "RunSettings", "configure"]
 
@@ -116,23 +114,6 @@ class RunConfig(BaseModel):
         return validate(cls, {**values, "settings": settings}, "config")
 
 
-def completed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Fills settings added after a record was written with their defaults, which reproduce the old behaviour.
-
-    A section that this version cannot read is returned as it is, and so are the settings of a learner that is not
-    registered: reading a record imports no code.
-    """
-    made = dict(values)
-    recipe = DriftScenario if "rows" in (values.get("scenario") or {}) else Scenario
-    models: dict[str, type[BaseModel]] = {"scenario": recipe, "run": RunSettings}
-    if values.get("learner") in LEARNERS:
-        models["settings"] = LEARNERS[values["learner"]].Settings
-    for section, model in models.items():
-        with suppress(ValueError, TypeError):
-            made[section] = model.model_validate(values.get(section)).model_dump(mode="json")
-    return made
-
-
 def differing_keys(a: dict[str, Any], b: dict[str, Any], prefix: str = "") -> list[str]:
     """Returns the dotted names of all values that differ between two trees of plain values."""
     names = []
@@ -201,13 +182,6 @@ def configure(
 
 def _resolve_scenario(name: str, options: Mapping[str, Any], overrides: dict[str, Any]) -> Scenario | DriftScenario:
     chosen = {**options, **{key: value for key, value in overrides.items() if key in _SCENARIO_OPTIONS}}
-    try:
-        recipe = load_scenario(name, **{key: value for key, value in chosen.items() if value is not None})
-    except ValidationError as error:
-        raise ConfigError(describe_errors(error, "scenario")) from None
-    except (ConfigError, UnknownNameError, ScenarioFileError):
-        raise
-    except ValueError as error:
-        raise ConfigError(f"scenario: {error}") from None
+    recipe = load_scenario(name, **{key: value for key, value in chosen.items() if value is not None})
     fields = {key: value for key, value in overrides.items() if key not in _SCENARIO_OPTIONS}
     return validate(type(recipe), LearnerSettings.merge(recipe.model_dump(), fields), "scenario") if fields else recipe

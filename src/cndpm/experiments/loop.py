@@ -25,7 +25,7 @@ from cndpm.experiments.description import describe_environment, describe_run, de
 from cndpm.experiments.evaluation import TestSet, dissect, evaluate
 from cndpm.experiments.learners import shown_learner
 from cndpm.experiments.meter import Meter, Window
-from cndpm.experiments.metrics import foundings, learned_tasks, mean, summarise_prequential, summarise_run
+from cndpm.experiments.metrics import learned_tasks, mean, summarise_prequential, summarise_run
 from cndpm.experiments.monitor import Monitor
 from cndpm.experiments.record_files import save_portrait
 from cndpm.experiments.recorder import Recorder
@@ -330,14 +330,9 @@ class _Run:
             save_portrait(self.record.folder, portrait)
 
     def summarise(self) -> dict[str, Any]:
-        """Returns the results; for mixtures that log what their experts learned, also when these were founded."""
+        """Returns the results."""
         summary = summarise_run(self.record.rows("evaluation"), self.stream.stage_tasks, self.seconds)
-        if self.meter is not None:
-            summary |= summarise_prequential(self.meter.results())
-        progress = self.record.rows("progress")
-        if progress and all("expert_counts" in row for row in progress):
-            summary["foundings"] = foundings(progress, self.stream.stage_starts)
-        return summary
+        return summary if self.meter is None else summary | summarise_prequential(self.meter.results())
 
     @property
     def seconds(self) -> dict[str, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -40,7 +39,7 @@ class Recovery(Sums):
 
     def __init__(self, changes: Sequence[int], *, window: int, shares: bool) -> None:
         self._changes, self._window, self._shares = tuple(changes), window, shares
-        self._latest: deque[float] = deque(maxlen=window)
+        self._latest: list[float] = []
         self._n_seen = 0
         self._since: int | None = None
         self._found: list[list[float | None]] = []
@@ -51,7 +50,7 @@ class Recovery(Sums):
             if self._n_seen in self._changes:
                 self._begin()
             self._n_seen += 1
-            self._latest.append(loss)
+            self._latest = [*self._latest, loss][-self._window :]
             self._look()
 
     def skip(self, n: int) -> None:

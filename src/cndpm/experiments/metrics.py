@@ -6,9 +6,7 @@ Tasks exist only here and in the scenario; the learner is never told of them.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
@@ -93,23 +91,6 @@ def anytime_accuracy(accuracies: Sequence[float], steps: Sequence[int]) -> float
         return None
     widths = [after - before for before, after in zip([0, *steps], steps, strict=False)]
     return sum(a * width for a, width in zip(accuracies, widths, strict=True)) / steps[-1]
-
-
-def foundings(progress: Sequence[Mapping[str, Any]], stage_starts: Sequence[int]) -> list[dict[str, Any]]:
-    """Returns for every further expert its ``stage``, the ``batches`` since that began, and ``missed``.
-
-    These are the samples that earlier experts learned in the meantime. A change that is noticed at once leaves none.
-    """
-    totals = {row["step"]: sum(row["expert_counts"]) for row in progress}
-    found = []
-    for before, row in pairwise(progress):
-        n_before, counts = len(before["expert_counts"]), row["expert_counts"]
-        if 0 < n_before < len(counts):
-            stage = bisect_right(stage_starts, row["step"] - 1) - 1
-            start = stage_starts[stage]
-            missed = sum(counts[:n_before]) - totals.get(start, 0.0)
-            found.append({"stage": stage, "batches": row["step"] - start, "missed": round(missed, 1)})
-    return found
 
 
 def mean(values: Sequence[float]) -> float | None:

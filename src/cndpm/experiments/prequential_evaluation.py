@@ -27,7 +27,7 @@ from cndpm.experiments.teaching import TaskNotices, ask, class_answers, expert_g
 from cndpm.learner import Footprint, Learner
 from cndpm.streams import Batch, Stream, stream_from
 
-__all__ = ["Prequential", "prequential"]
+__all__ = ["prequential"]
 
 
 _BYTES = 4  # of one number that a learner keeps
@@ -156,17 +156,6 @@ def prequential(
         window: Samples of a window of the curve, and of those that tell when a change is over.
         classes: All labels there may be, for classifiers whose `partial_fit` asks for them; None: 0 to n_classes - 1
             where the stream knows that number.
-
-    Example:
-        >>> from cndpm import CNDPMClassifier
-        >>> from cndpm.streams import load_scenario
-        >>> stream = load_scenario("drift-flip").build(seed=0)
-        >>> evaluation = prequential(CNDPMClassifier(random_state=0), stream, window=500)
-        >>> window = next(evaluation)
-        >>> window.first, window.n_samples, window["accuracy"] > 80
-        (0, 490, True)
-        >>> evaluation.summary()["n_unanswered"]
-        10
     """
     made = stream if isinstance(stream, Stream) else stream_from(stream)
     meter = Meter(made.target, window=window, changes=made.changes)
@@ -175,14 +164,6 @@ def prequential(
 
 class Prequential:
     """Windows of answers, given while a stream is learned; see :func:`prequential`.
-
-    Args:
-        model: Is asked about each batch and learns it.
-        batches: The batches, in order.
-        meter: Scores the answers.
-
-    Attributes:
-        seconds: Time that the model took to answer and to learn.
 
     Example:
         >>> from sklearn.naive_bayes import GaussianNB

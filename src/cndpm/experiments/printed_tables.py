@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rich.box import SIMPLE
 from rich.cells import cell_len
@@ -11,23 +11,32 @@ from rich.console import Console, ConsoleOptions
 from rich.table import Table
 from rich.text import Text
 
+
+class Metric(NamedTuple):
+    """Says how a metric is printed and compared."""
+
+    label: str  # its name, with its unit
+    digits: int | None = 2  # behind the point; None writes it as a count
+    better: int = 0  # 1 where more is better, -1 where less is, 0 where no value is marked as the best
+
+
 METRICS = {
-    "accuracy": "accuracy (%)",
-    "bits_per_dim": "bits/dim",
-    "prequential_accuracy": "prequential (%)",
-    "prequential_error": "mean abs. error",
-    "prequential_bits_per_dim": "prequential bits/dim",
-    "classifier_accuracy_init": "classifier, init (%)",
-    "classifier_accuracy_final": "classifier, final (%)",
-    "gating_accuracy": "gating (%)",
-    "forgetting": "forgetting (%)",
-    "n_experts": "experts",
-    "n_parameters": "parameters",
-    "n_numbers_kept": "numbers kept",
-    "memory_samples": "samples kept",
-    "seconds": "time (s)",
+    "accuracy": Metric("accuracy (%)", better=1),
+    "bits_per_dim": Metric("bits/dim", digits=4, better=-1),
+    "prequential_accuracy": Metric("prequential (%)", better=1),
+    "prequential_error": Metric("mean abs. error", digits=3, better=-1),
+    "prequential_bits_per_dim": Metric("prequential bits/dim", digits=4, better=-1),
+    "classifier_accuracy_init": Metric("classifier, init (%)"),
+    "classifier_accuracy_final": Metric("classifier, final (%)"),
+    "gating_accuracy": Metric("gating (%)", better=1),
+    "forgetting": Metric("forgetting (%)"),
+    "n_experts": Metric("experts"),
+    "n_parameters": Metric("parameters", digits=None),
+    "n_numbers_kept": Metric("numbers kept", digits=None),
+    "memory_samples": Metric("samples kept", digits=0),
+    "seconds": Metric("time (s)", digits=1),
 }
-"""Metrics in the order of their columns, with units."""
+"""Metrics in the order of their columns."""
 
 
 def format_count(n: float) -> str:
@@ -47,17 +56,11 @@ def format_value(metric: str, value: float | None, error: float | None = None) -
     """Writes a value and its standard error as a table shows them; a dash where there is none."""
     if value is None or value != value:
         return "–"
-    if metric in ("n_parameters", "n_numbers_kept"):
+    digits = METRICS[metric].digits
+    if digits is None:
         return format_count(value)
     if metric == "n_experts" and not error and value == int(value):
         return f"{value:.0f}"
-    digits = {
-        "bits_per_dim": 4,
-        "prequential_bits_per_dim": 4,
-        "prequential_error": 3,
-        "memory_samples": 0,
-        "seconds": 1,
-    }.get(metric, 2)
     return f"{value:.{digits}f}" + (f" ± {error:.{digits}f}" if error is not None else "")
 
 

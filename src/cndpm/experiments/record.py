@@ -23,8 +23,7 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
-from cndpm.experiments.config import completed
-from cndpm.experiments.record_files import Log, RecordError, Row, read_json, read_log, salt_of
+from cndpm.experiments.record_files import RecordError, Row, read_json, read_log, salt_of
 
 __all__ = ["Record", "RecordError", "find_records", "read_record"]
 
@@ -50,7 +49,7 @@ class Record:
 
     Attributes:
         folder: Where it lies.
-        config: The resolved configuration, as plain values; settings that have come since are at their defaults.
+        config: The resolved configuration, as plain values.
         environment: Versions, commit, machine and device.
         rows: Every event of the log, in order, without what a resumption repeated.
         summary: The results; None until the run is complete.
@@ -102,16 +101,12 @@ def read_record(folder: str | Path) -> Record:
     running = _is_locked(folder / LOCK)
     summary, problems = read_summary(folder, head)
     status: Status = "complete" if summary is not None else "running" if running else "interrupted"
-    log = _log(folder, head)
+    log = read_log(folder / LOG, salt=salt_of(head["config"]))
     problems += [f"{folder / LOG}: {problem}" for problem in log.problems]
     rows = [row for row in log.rows if row["event"] != END]
     if summary is not None and (not log.rows or log.rows[-1]["event"] != END):
         problems.append(f"{folder / LOG} is damaged: its end is missing")
-    try:
-        config = completed(head["config"])
-    except Exception as error:
-        raise RecordError(f"{folder / CONFIG} is damaged: {type(error).__name__}: {str(error)[:200]}") from error
-    return Record(folder, config, head["environment"], rows, summary, status, tuple(problems))
+    return Record(folder, head["config"], head["environment"], rows, summary, status, tuple(problems))
 
 
 def read_head(folder: Path) -> dict[str, Any]:
@@ -146,15 +141,6 @@ def read_summary(folder: Path, head: dict[str, Any]) -> tuple[dict[str, Any] | N
 def find_records(folder: str | Path) -> list[Path]:
     """Returns the folders of all records under `folder`, itself included, in order of their names."""
     return sorted(path.parent for path in Path(folder).rglob(CONFIG))
-
-
-def read_rows(folder: Path) -> Log:
-    """Reads the events of the log in a record, with what is damaged in it."""
-    return _log(folder, read_head(folder))
-
-
-def _log(folder: Path, head: dict[str, Any]) -> Log:
-    return read_log(folder / LOG, salt=salt_of(head["config"]))
 
 
 def _is_locked(path: Path) -> bool:

@@ -144,54 +144,27 @@ def salt_of(config: Row) -> int:
 
 
 def read_log(path: Path, *, salt: int = 0) -> Log:
-    """Reads a log, also while it is written to."""
-    if not path.is_file():
-        return Log([])
-    reading = _Reading(salt)
-    lines = path.read_bytes().split(b"\n")
-    for line in lines[:-1]:
-        reading.take(line)
-    if lines[-1]:
-        reading.take(lines[-1], is_open=True)
-    return Log([row for _, row in reading.rows.values()], tuple(text for _, text in reading.problems))
-
-
-class _Reading:
-    """Keeps the events and problems of a log up to some line."""
-
-    def __init__(self, salt: int) -> None:
-        self._salt = salt
-        self.rows: dict[tuple[str, int], tuple[int, Row]] = {}
-        self.problems: list[tuple[int, str]] = []
-        self._offset = self._n_lines = self._n_lost = 0
-
-    def take(self, line: bytes, *, is_open: bool = False) -> None:
-        """Reads one line; one that is open, the last, may still be being written."""
-        offset, number = self._offset, self._n_lines
-        self._offset, self._n_lines = offset + len(line) + 1, number + 1
-        row, told = _parse(line, self._salt)
-        if row is None or told is None:
-            if not is_open:
-                self.problems.append((offset, f"line {number + 1} is damaged"))
-            return
-        if told != number + self._n_lost:
-            self.problems.append((offset, f"lines are missing or repeated before line {number + 1}"))
-            self._n_lost = told - number
-        self._add(offset, row)
-
-    def _add(self, offset: int, row: Row) -> None:
-        if row["event"] == "resume":
-            self._go_back(row)
-        key = (row["event"], row["step"])
-        self.rows.pop(key, None)  # what was repeated stands where it was repeated
-        self.rows[key] = (offset, row)
-
-    def _go_back(self, row: Row) -> None:
-        """Drops what lies beyond the checkpoint that a run went on from."""
-        start = row.pop("from", None)
-        if type(start) is int:
-            self.problems = [problem for problem in self.problems if problem[0] < start]
-            self.rows = {key: at for key, at in self.rows.items() if at[0] < start or key[0] == "resume"}
+    """Reads a log, also while it is written to: what its last line lacks may still come."""
+    rows: dict[tuple[str, int], tuple[int, Row]] = {}  # by event and step, with the place where the line begins
+    problems: list[tuple[int, str]] = []
+    *lines, last = path.read_bytes().split(b"\n") if path.is_file() else [b""]
+    offset = n_lost = 0
+    for n, line in enumerate([*lines, last]):
+        row, number = _parse(line, salt)
+        if row is not None and number is not None:
+            if number != n + n_lost:
+                problems.append((offset, f"lines are missing or repeated before line {n + 1}"))
+                n_lost = number - n
+            if row["event"] == "resume" and type(start := row.pop("from", None)) is int:  # back to its checkpoint
+                problems = [problem for problem in problems if problem[0] < start]
+                rows = {key: at for key, at in rows.items() if at[0] < start or key[0] == "resume"}
+            key = (row["event"], row["step"])
+            rows.pop(key, None)  # what was repeated stands where it was repeated
+            rows[key] = (offset, row)
+        elif n < len(lines):
+            problems.append((offset, f"line {n + 1} is damaged"))
+        offset += len(line) + 1
+    return Log([row for _, row in rows.values()], tuple(text for _, text in problems))
 
 
 def _parse(line: bytes, salt: int) -> tuple[Row | None, int | None]:

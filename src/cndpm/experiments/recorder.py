@@ -30,10 +30,9 @@ from cndpm.experiments.record import (
     RecordError,
     read_head,
     read_record,
-    read_rows,
     read_summary,
 )
-from cndpm.experiments.record_files import PORTRAIT, LogFile, salt_of, write_json
+from cndpm.experiments.record_files import PORTRAIT, LogFile, read_log, salt_of, write_json
 from cndpm.state import State, StateError, save_state
 from cndpm.storage import clear_leftovers, make_folder, move_file, remove_file
 
@@ -69,7 +68,8 @@ class Recorder:
                 head = {"schema": SCHEMA_VERSION, "config": config, "environment": environment}
                 write_json(self.folder / CONFIG, head)
             with self._reporting("write"):
-                self._log = LogFile(self.folder / LOG, salt_of(read_head(self.folder)["config"]))
+                self._salt = salt_of(read_head(self.folder)["config"])
+                self._log = LogFile(self.folder / LOG, self._salt)
         except BaseException:
             self._lock.release()
             raise
@@ -81,7 +81,8 @@ class Recorder:
 
     def rows(self, event: str) -> list[dict[str, Any]]:
         """Returns all lines of one kind up to now."""
-        return [row for row in read_rows(self.folder).rows if row["event"] == event]
+        log = read_log(self.folder / LOG, salt=self._salt)
+        return [row for row in log.rows if row["event"] == event]
 
     def append(self, event: str, step: int, /, **values: Any) -> dict[str, Any]:
         """Adds one line to the log, for readers to see at once."""

@@ -7,7 +7,6 @@ error, log loss) and densities (bits per dimension). What is kept does not grow 
 from __future__ import annotations
 
 import math
-from collections import deque
 from copy import deepcopy
 from itertools import zip_longest
 from typing import ClassVar, NamedTuple
@@ -64,8 +63,7 @@ class Sums:
 
     def state_dict(self) -> State:
         values = {name: getattr(self, name) for name in self.kept}
-        plain = {name: list(value) if isinstance(value, deque) else value for name, value in values.items()}
-        return {name: v.state_dict() if isinstance(v, Sums) else deepcopy(v) for name, v in plain.items()}
+        return {name: v.state_dict() if isinstance(v, Sums) else deepcopy(v) for name, v in values.items()}
 
     def load_state_dict(self, state: State) -> None:
         """Restores everything to the bit."""
@@ -74,8 +72,7 @@ class Sums:
             if isinstance(mine, Sums):
                 mine.load_state_dict(state[name])
             else:
-                value = deepcopy(state[name])
-                setattr(self, name, deque(value, mine.maxlen) if isinstance(mine, deque) else value)
+                setattr(self, name, deepcopy(state[name]))
 
 
 class ClassScores(Sums):

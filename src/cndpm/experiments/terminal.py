@@ -113,18 +113,15 @@ class TerminalMonitor(Monitor):
             self._show()
 
     def progressed(self, row: dict[str, Any]) -> None:
-        self._facts["experts"] = f"{row['n_experts']} expert{'s' if row['n_experts'] != 1 else ''}"
-        self._facts["parameters"] = f"{format_count(row['n_parameters'])} parameters"
+        n_parameters = row["n_parameters"]
         in_memory = row.get("n_in_memory", row["memory_samples"])  # of a mixture, what no expert has learned
-        self._facts["memory"] = f"memory {in_memory}"
-        for name, count in {"parameters": row["n_parameters"], "memory": in_memory}.items():
-            if not count:
-                del self._facts[name]
+        self._facts["experts"] = f"{row['n_experts']} expert{'s' if row['n_experts'] != 1 else ''}"
+        self._facts["parameters"] = f"{format_count(n_parameters)} parameters" if n_parameters else ""
+        self._facts["memory"] = f"memory {in_memory}" if in_memory else ""
 
     def evaluated(self, row: dict[str, Any]) -> None:
         self.progressed(row)
-        if score := _score(row):
-            self._facts["score"] = score
+        self._facts["score"] = _score(row)
         if not self.console.is_terminal:
             said = f"{self._title}: batch {row['step']} of {self._n_batches} · {self._said()}"
             self.console.print(said, highlight=False, soft_wrap=True)
@@ -140,7 +137,7 @@ class TerminalMonitor(Monitor):
         return self.console.is_terminal and time.monotonic() - self._shown_at > _REFRESH_SECONDS
 
     def _said(self) -> str:
-        return " · ".join(self._facts[name] for name in _FACTS if name in self._facts)
+        return " · ".join(self._facts[name] for name in _FACTS if self._facts.get(name))
 
     def _show(self, **changes: Any) -> None:
         facts = self._said() if self.console.width >= _NARROW else _cut(self._said(), self._room)

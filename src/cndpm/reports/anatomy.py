@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,20 +15,6 @@ from cndpm.reports.figures import Area, AreaChart, Figure, HeatMap, ImageGrid, T
 from cndpm.reports.run import Run
 
 _MAX_IMAGE_SIDE = 64
-
-
-def anatomy(run: Run) -> list[Figure]:
-    """Returns every figure of a mixture that the record allows."""
-    figures = [
-        answering_map(run),
-        responsibility_map(run),
-        memory_chart(run),
-        gate_map(run),
-        similarity_map(run),
-        similarity_map(run, SIMILARITY_THRESHOLD),
-        sample_grid(run),
-    ]
-    return [figure for figure in figures if figure is not None]
 
 
 def responsibility_map(run: Run) -> HeatMap | None:
@@ -116,35 +102,29 @@ def gate_map(run: Run) -> HeatMap | None:
     )
 
 
-def similarity_map(run: Run, threshold: float | None = None) -> HeatMap | None:
-    """Shows the cosine similarity of several experts, or the pairs that pruning would merge; None without a record."""
+def similarity_map(run: Run) -> HeatMap | None:
+    """Shows the cosine similarity of several experts, and says how many pairs pruning would merge."""
     if run.portrait is None or len(run.portrait.similarity) < 2:
         return None
     values = run.portrait.similarity
     names = [str(k + 1) for k in range(len(values))]
-    above = 0 if threshold is None else int((np.triu(values, 1) > threshold).sum())
-    if threshold is None:
-        key, title, shown = "similarity", "Similarity of the experts", np.round(values, 3)
-        caption = "Cosine similarity of the experts' log-likelihoods of test samples (appendix D of the paper)."
-    else:
-        key, title, shown = "pruning", f"More similar than {threshold:g}", (values > threshold).astype(float)
-        caption = f"Pairs that pruning would merge: {above or 'none'}."
     pairs = values[np.triu_indices(len(values), 1)]
-    between = f"Pairs of experts lie between {pairs.min():.3f} and {pairs.max():.3f}."
+    above = int((pairs > SIMILARITY_THRESHOLD).sum())
     return HeatMap(
-        key=key,
-        title=title,
-        caption=caption,
-        alt=f"{len(values)} by {len(values)} matrix. "
-        + (f"{above} pairs exceed {threshold}." if threshold else between),
+        key="similarity",
+        title="Similarity of the experts",
+        caption="Cosine similarity of the experts' log-likelihoods of test samples (appendix D of the paper). Pairs "
+        f"above {SIMILARITY_THRESHOLD:g}, which pruning would merge: {above or 'none'}.",
+        alt=f"{len(values)} by {len(values)} matrix. Pairs of experts lie between {pairs.min():.3f} and "
+        f"{pairs.max():.3f}.",
         x_label="expert",
         y_label="expert",
-        values=shown.tolist(),
+        values=np.round(values, 3).tolist(),
         rows=names,
         columns=names,
-        value_label="cosine similarity" if threshold is None else f"similarity above {threshold:g}",
+        value_label="cosine similarity",
         limits=(min(0.0, float(values.min())), 1.0),
-        written=threshold is None and len(values) <= 12,
+        written=len(values) <= 12,
     )
 
 
@@ -168,6 +148,22 @@ def sample_grid(run: Run) -> ImageGrid | None:
         alt=f"{len(mixture)} images drawn from the mixture and {len(tiles) - len(mixture)} from its experts, labelled.",
         rows=rows,
     )
+
+
+ANATOMY: Mapping[str, Callable[[Run], Figure | None]] = {
+    "answering": answering_map,
+    "responsibilities": responsibility_map,
+    "memory": memory_chart,
+    "gate": gate_map,
+    "similarity": similarity_map,
+    "samples": sample_grid,
+}
+"""The figures of a mixture, by name; None where the record does not allow one."""
+
+
+def anatomy(run: Run) -> list[Figure]:
+    """Returns every figure of a mixture that the record allows."""
+    return [figure for make in ANATOMY.values() if (figure := make(run)) is not None]
 
 
 def _padded(values: list[Any], n: int) -> list[float]:

@@ -11,10 +11,10 @@ from typing import Any
 from cndpm.experiments.metrics import mean, standard_error
 from cndpm.experiments.record_files import RecordError, read_json
 from cndpm.paper.experiment import Experiment, Published
-from cndpm.reports.anatomy import anatomy, gate_map, memory_chart, responsibility_map, sample_grid, similarity_map
-from cndpm.reports.answers_ahead import answering_map, prequential_chart
+from cndpm.reports.anatomy import ANATOMY, sample_grid
+from cndpm.reports.answers_ahead import prequential_chart
 from cndpm.reports.collection import Collection, Problem, collect
-from cndpm.reports.curves import composition_chart, growth_chart, metric_chart, task_chart
+from cndpm.reports.curves import growth_chart, metric_chart, task_chart
 from cndpm.reports.figures import Figure
 from cndpm.reports.groups import Comparison, Group, compare
 from cndpm.reports.run import Run
@@ -117,24 +117,12 @@ def _exhibit(experiment: Experiment, groups: Sequence[Group], **expected: Any) -
     return Part(table, [grid for grid in grids[:1] if grid is not None])
 
 
-def run_figures(run: Run) -> list[Figure]:
-    """Returns the figures of one run that its record allows."""
-    figures = [composition_chart(run), *anatomy(run)]
-    return [figure for figure in figures if figure is not None]
-
-
-FIGURES: Mapping[str, Callable[..., Figure | None]] = {
+FIGURES: Mapping[str, Callable[[Run], Figure | None]] = {
     "accuracy": lambda run: metric_chart([run.as_group()]),
     "prequential": lambda run: prequential_chart([run.as_group()]),
-    "answering": answering_map,
     "experts": lambda run: growth_chart([run.as_group()], "n_experts"),
     "parameters": lambda run: growth_chart([run.as_group()], "n_parameters"),
     "tasks": lambda run: task_chart([run.as_group()]),
-    "composition": composition_chart,
-    "responsibilities": responsibility_map,
-    "memory": memory_chart,
-    "gate": gate_map,
-    "similarity": similarity_map,
-    "samples": sample_grid,
+    **ANATOMY,
 }
 """The figures of one run, by the names that :meth:`Run.plot` takes."""

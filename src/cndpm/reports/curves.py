@@ -1,9 +1,4 @@
-"""Curves over the stream: metrics, one colour per group, every seed faint, their mean bold; and shares of the tasks.
-
-Shares are computed from the scenario without data. That of a task in a stage is its weight; without weights it is taken
-to be proportional to the number of classes, which is exact where classes are of equal size. With blurred boundaries
-shares are convolved with the distribution of the distances by which samples move.
-"""
+"""Curves over the stream: metrics, one colour per group, every seed faint, their mean bold."""
 
 from __future__ import annotations
 
@@ -11,18 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cndpm.reports.figures import Area, AreaChart, Band, ChartPanel, Line, LineChart, Values
+from cndpm.reports.figures import Band, ChartPanel, Line, LineChart, Values
 from cndpm.reports.groups import Group
 from cndpm.reports.run import Run
-from cndpm.streams.scenario import Subset
 
 X_LABEL = "batches learned"
 """The label of every axis that runs along the stream."""
-
-METRIC_LABELS = {"accuracy": "accuracy on all tasks (%)", "bits_per_dim": "bits per dimension (less is better)"}
-"""The labels of measures, by their names in records."""
 
 _GROWTH = {
     "n_experts": ("Experts over the stream", "number of experts"),
@@ -39,7 +29,10 @@ def metric_chart(groups: Sequence[Group]) -> LineChart | None:
     lines = group_lines(groups, lambda run: values_of(run.record.evaluations, metric))
     if not lines:
         return None
-    name = "Accuracy" if metric == "accuracy" else "Bits per dimension"
+    name, label = {
+        "accuracy": ("Accuracy", "accuracy on all tasks (%)"),
+        "bits_per_dim": ("Bits per dimension", "bits per dimension (less is better)"),
+    }[metric]
     return one_panel(
         groups,
         lines,
@@ -49,7 +42,7 @@ def metric_chart(groups: Sequence[Group]) -> LineChart | None:
         + faint_words(lines)
         + "Shading marks the stages of the stream, which learners are not told.",
         alt=f"{name} against batches learned. {line_ends(lines)}",
-        y_label=METRIC_LABELS[metric],
+        y_label=label,
         y_range=(0, 100) if metric == "accuracy" else None,
     )
 
@@ -167,67 +160,3 @@ def line_ends(lines: Sequence[Line]) -> str:
     """Says in words with which values the bold lines end."""
     ends = [(line.label, [y for y in line.y if y is not None][-1]) for line in lines if not line.faint]
     return ", ".join(f"{label} ends at {value:.4g}" for label, value in ends) + "."
-
-
-_POINTS = 240
-
-
-def composition_chart(run: Run) -> AreaChart | None:
-    """Shows the shares of the tasks over the stream; None where the record does not describe the stages."""
-    made = composition(run)
-    if made is None:
-        return None
-    x, shares = made
-    names = run.task_names
-    return AreaChart(
-        key="composition",
-        title="Tasks in the stream",
-        caption="The share of every task in the stream, as the scenario prescribes it. The learner sees samples only, "
-        "never the task.",
-        alt="Shares of the tasks against batches: " + ", ".join(f"{band.label}" for band in run.stages) + ".",
-        x_label=X_LABEL,
-        y_label="share of the stream (%)",
-        x=x.tolist(),
-        areas=[Area(name, (100 * shares[i]).tolist(), i) for i, name in enumerate(names)],
-        n_colours=len(names),
-    )
-
-
-def composition(run: Run) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Returns batches (n,) and the share of every task at them, (n_tasks, n); each column sums to 1."""
-    recipe, bands, names = run.config["scenario"], run.stages, run.task_names
-    stages = [_stage_shares(stage, names) for stage in recipe.get("stages", ())]
-    if recipe.get("iid"):
-        # One stage of the stream stands for all of the recipe.
-        shares = [np.mean(stages, axis=0)] if stages else []
-    else:
-        shares = stages[: len(bands)]
-    if not bands or len(shares) != len(bands) or any(share.sum() == 0 for share in shares):
-        return None
-    edges = [band.start for band in bands]
-    blur = recipe.get("blur")
-    points = _POINTS if blur else 2  # without a blur nothing changes but at the edges
-    x = np.unique(np.concatenate([np.linspace(0, bands[-1].end, points), edges[1:], np.array(edges[1:]) - 1e-3]))
-    of_stage = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(bands) - 1)
-    at = np.stack([share / share.sum() for share in shares], axis=1)[:, of_stage]
-    return (x, _blurred(x, at, blur, len(bands))) if blur else (x, at)
-
-
-def _stage_shares(stage: dict[str, Any], names: list[str]) -> NDArray[np.float64]:
-    shares = np.zeros(len(names))
-    for subset in stage.get("subsets", ()):
-        name = Subset.model_validate(subset).task_name
-        if name in names:
-            shares[names.index(name)] += subset.get("weight") or len(subset.get("classes") or "x")
-    return shares
-
-
-def _blurred(x: NDArray[np.float64], shares: NDArray[np.float64], blur: dict[str, Any], n_stages: int) -> Any:
-    width = blur["width"] * x[-1] / n_stages
-    distance = np.abs(x[:, None] - x[None, :])
-    if blur.get("kind") == "gaussian":
-        kernel = np.exp(-0.5 * (distance / width) ** 2)
-    else:
-        kernel = (distance <= width / 2).astype(float)
-    kernel *= np.gradient(x)[None, :]
-    return shares @ (kernel / kernel.sum(axis=1, keepdims=True)).T

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from rich.console import Group
 from rich.text import Text
@@ -19,86 +19,69 @@ from cndpm.errors import printable
 from cndpm.experiments.printed_tables import METRICS, FoldingTable, format_value
 from cndpm.reports.tables import Row, Table, TableEntry
 
-
-@dataclass(frozen=True)
-class TableLayout:
-    """The texts of a table, and what is marked in it."""
-
-    header: list[str]  # (n_columns,)
-    rows: list[list[str]]  # (n_rows, n_columns)
-    best: list[list[bool]]  # which are the best of their column, (n_rows, n_columns)
-    differs: list[list[bool]]  # which differ from the paper's by more than noise, (n_rows, n_columns)
-    sources: list[list[tuple[str, ...]]]  # addresses of the records behind each, (n_rows, n_columns)
-
-
 _NO_ENTRY = TableEntry()
 
 
-@dataclass(frozen=True)
-class _Text:
-    """A text of the table, and the entry whose value it is."""
+class Written(NamedTuple):
+    """A text of a table, and the entry whose value it is: whether that is marked, and where it comes from."""
 
     text: str
     entry: TableEntry = _NO_ENTRY
 
 
-def lay_out(table: Table) -> TableLayout:
+Layout = tuple[list[str], list[list[Written]]]
+"""The header of a table, (n_columns,), and its rows, (n_rows, n_columns)."""
+
+
+def lay_out(table: Table) -> Layout:
     """Makes every metric a column, followed by the paper's value where the table has any."""
     columns = list(dict.fromkeys(row.column for row in table.rows))
     labels = list(dict.fromkeys(row.label for row in table.rows))
     if len(labels) == len(table.rows):
-        header, rows = _one_below_another(table)
-    elif len(labels) == 1 and len(table.metrics) > 1:
-        header, rows = _a_row_per_metric(table)
-    else:
-        header, rows = _side_by_side(table, labels, columns)
-    return TableLayout(
-        header,
-        [[cell.text for cell in row] for row in rows],
-        [[cell.entry.best for cell in row] for row in rows],
-        [[cell.entry.beyond_noise for cell in row] for row in rows],
-        [[cell.entry.sources for cell in row] for row in rows],
-    )
+        return _one_below_another(table)
+    if len(labels) == 1 and len(table.metrics) > 1:
+        return _a_row_per_metric(table)
+    return _side_by_side(table, labels, columns)
 
 
-def _one_below_another(table: Table) -> tuple[list[str], list[list[_Text]]]:
+def _one_below_another(table: Table) -> Layout:
     """Makes a row of every configuration, with the difference to the paper."""
     several = len({row.column for row in table.rows}) > 1
     with_paper = _published(table.rows, table.metrics)
     header = ["learner", *(["scenario"] if several else []), "runs"]
     for metric in table.metrics:
-        header += [METRICS[metric], *(["paper", "difference"] if metric in with_paper else [])]
+        header += [METRICS[metric].label, *(["paper", "difference"] if metric in with_paper else [])]
     rows = []
     for row in table.rows:
-        names = [_Text(row.label), *([_Text(row.column)] if several else []), _Text(str(row.n_seeds))]
+        names = [Written(row.label), *([Written(row.column)] if several else []), Written(str(row.n_seeds))]
         values = [_written(m, row.entries[m])[: 3 if m in with_paper else 1] for m in table.metrics]
         rows.append([*names, *(text for texts in values for text in texts)])
     return header, rows
 
 
-def _a_row_per_metric(table: Table) -> tuple[list[str], list[list[_Text]]]:
+def _a_row_per_metric(table: Table) -> Layout:
     """Makes a row of every metric of one learner, and a column of every configuration."""
     header = [table.rows[0].label]
     for row in table.rows:
         header += [f"{row.column}, {row.n_seeds} run{'s' if row.n_seeds != 1 else ''}", "paper"]
     rows = [
-        [_Text(METRICS[m]), *(text for row in table.rows for text in _written(m, row.entries[m])[:2])]
+        [Written(METRICS[m].label), *(text for row in table.rows for text in _written(m, row.entries[m])[:2])]
         for m in table.metrics
     ]
     return header, rows
 
 
-def _side_by_side(table: Table, labels: Sequence[str], columns: Sequence[str]) -> tuple[list[str], list[list[_Text]]]:
+def _side_by_side(table: Table, labels: Sequence[str], columns: Sequence[str]) -> Layout:
     """Makes a row per label; every column of the paper's table has its metrics, ours and the paper's."""
     cells = {(row.label, row.column): row for row in table.rows}
     header = ["learner", "runs"]
-    rows = [[_Text(label), _Text(_seeds(table, label))] for label in labels]
+    rows = [[Written(label), Written(_seeds(table, label))] for label in labels]
     for column in columns:
         members = [row for row in table.rows if row.column == column]
         with_paper = _published(members, table.metrics)
         for i, metric in enumerate(_present(members, table.metrics)):
             n = 2 if metric in with_paper else 1
-            name = f"{column}: {METRICS[metric]}" if i == 0 else METRICS[metric]
+            name = f"{column}: {METRICS[metric].label}" if i == 0 else METRICS[metric].label
             header += [name, "paper"][:n]
             for label, texts in zip(labels, rows, strict=True):
                 row = cells.get((label, column))
@@ -122,15 +105,15 @@ def _present(rows: Sequence[Row], metrics: Sequence[str]) -> list[str]:
     return [m for m in metrics if m in published or any(row.entries[m].value is not None for row in rows)]
 
 
-def _written(metric: str, entry: TableEntry) -> list[_Text]:
+def _written(metric: str, entry: TableEntry) -> list[Written]:
     """Returns our value, the paper's, and the difference with its sign."""
     paper, difference = entry.published, entry.difference
     arrow = "" if not entry.beyond_noise else " ↑" if (difference or 0) > 0 else " ↓"
-    ours = _Text(format_value(metric, entry.value, entry.error) + arrow, entry)
-    theirs = _Text(format_value(metric, paper.value, paper.error) if paper else "–")
+    ours = Written(format_value(metric, entry.value, entry.error) + arrow, entry)
+    theirs = Written(format_value(metric, paper.value, paper.error) if paper else "–")
     if difference is None:
-        return [ours, theirs, _Text("–")]
-    return [ours, theirs, _Text(("+" if difference >= 0 else "−") + format_value(metric, abs(difference)))]
+        return [ours, theirs, Written("–")]
+    return [ours, theirs, Written(("+" if difference >= 0 else "−") + format_value(metric, abs(difference)))]
 
 
 def to_terminal(table: Table) -> Group:
@@ -138,17 +121,17 @@ def to_terminal(table: Table) -> Group:
 
     The best values are bold, those that differ from the paper's by more than noise yellow.
     """
-    layout = lay_out(table)
-    rows = [
-        [
-            Text(printable(text), style=f"{'bold' if is_best else ''} {'yellow' if differs else ''}".strip())
-            for text, is_best, differs in zip(*row, strict=True)
-        ]
-        for row in zip(layout.rows, layout.best, layout.differs, strict=True)
-    ]
-    made = FoldingTable(printable(table.title), [printable(name) for name in layout.header], rows, right=True)
+    header, rows = lay_out(table)
+    made = FoldingTable(
+        printable(table.title), list(map(printable, header)), [list(map(_styled, row)) for row in rows], right=True
+    )
     missing = (f"  missing: {gap.label}: {gap.reason}\n    {gap.command}" for gap in table.missing)
     return Group(made, *(Text(printable(text)) for text in missing))
+
+
+def _styled(cell: Written) -> Text:
+    styles = ["bold"] * cell.entry.best + ["yellow"] * cell.entry.beyond_noise
+    return Text(printable(cell.text), style=" ".join(styles))
 
 
 def to_markdown(table: Table) -> str:
@@ -162,17 +145,15 @@ def to_markdown(table: Table) -> str:
 
 def markdown_table(table: Table) -> str:
     """Makes the table alone: the best values are bold, and each is a link to the record that holds it, if one does."""
-    layout = lay_out(table)
-    lines = [_line(map(_escape_markdown, layout.header))]
-    lines.append(_line("---" if i == 0 else "---:" for i in range(len(layout.header))))
-    for row in zip(layout.rows, layout.best, layout.sources, strict=True):
-        lines.append(_line(_linked(_escape_markdown(t), b, sources) for t, b, sources in zip(*row, strict=True)))
-    return "\n".join(lines)
+    header, rows = lay_out(table)
+    rule = ["---", *["---:"] * (len(header) - 1)]
+    return "\n".join(map(_line, [map(_escape_markdown, header), rule, *(map(_linked, row) for row in rows)]))
 
 
-def _linked(text: str, best: bool, sources: Sequence[str]) -> str:
+def _linked(cell: Written) -> str:
     """Makes a text bold where it is the best, and a link to its first source; others follow as numbers."""
-    links = [f"[{text if not i else i + 1}]({source})" for i, source in enumerate(sources)] or [text]
+    text, best = _escape_markdown(cell.text), cell.entry.best
+    links = [f"[{text if not i else i + 1}]({source})" for i, source in enumerate(cell.entry.sources)] or [text]
     return " ".join([f"**{links[0]}**" if best else links[0], *links[1:]])
 
 
@@ -195,12 +176,12 @@ def to_csv(table: Table) -> str:
 
 def to_latex(table: Table) -> str:
     r"""Makes a ``tabular`` for a paper that uses the package booktabs; the best values are in ``\textbf``."""
-    layout = lay_out(table)
-    lines = [rf"\begin{{tabular}}{{l{'r' * (len(layout.header) - 1)}}}", r"\toprule"]
-    lines += [" & ".join(map(_escape_latex, layout.header)) + r" \\", r"\midrule"]
-    for texts, marks in zip(layout.rows, layout.best, strict=True):
-        escaped = map(_escape_latex, texts)
-        lines.append(" & ".join(rf"\textbf{{{t}}}" if b else t for t, b in zip(escaped, marks, strict=True)) + r" \\")
+    header, rows = lay_out(table)
+    lines = [rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}", r"\toprule"]
+    lines += [" & ".join(map(_escape_latex, header)) + r" \\", r"\midrule"]
+    for row in rows:
+        texts = ((_escape_latex(cell.text), cell.entry.best) for cell in row)
+        lines.append(" & ".join(rf"\textbf{{{text}}}" if best else text for text, best in texts) + r" \\")
     return "\n".join([f"% {_one_line(table.title)}", *lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
@@ -210,8 +191,8 @@ TEXT_FORMATS: Mapping[str, Callable[[Table], str]] = {"md": to_markdown, "csv": 
 """The functions that write a table as text, by the ending of the file."""
 
 
-def _line(cells: object) -> str:
-    return "| " + " | ".join(cells) + " |"  # type: ignore[arg-type]
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
 
 
 def _one_line(text: str) -> str:

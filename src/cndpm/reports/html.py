@@ -22,8 +22,9 @@ import cndpm
 from cndpm.errors import CNDPMError
 from cndpm.experiments.record import RecordError
 from cndpm.loopback import Answer, Request, ServingError, serve_on_loopback
+from cndpm.reports.anatomy import anatomy
 from cndpm.reports.collection import collect
-from cndpm.reports.content import FIGURES, Content, Part, gather, run_figures
+from cndpm.reports.content import FIGURES, Content, Part, gather
 from cndpm.reports.groups import Comparison
 from cndpm.reports.payload import figure_values, ramp_values, table_values
 from cndpm.reports.run import Run
@@ -107,7 +108,7 @@ def _add_figures(values: dict[str, Any], runs: Sequence[Run], *, several: bool) 
     room = _PAGE_BYTES - len(encode(values).encode())
     for one, run in zip(values["runs"], runs, strict=True):
         own = [FIGURES[name](run) for name in ("prequential", "accuracy", "tasks")] if not several else []
-        figures = [figure_values(figure) for figure in [*own, *run_figures(run)] if figure is not None]
+        figures = [figure_values(figure) for figure in [*own, *anatomy(run)] if figure is not None]
         size = len(encode(figures).encode())
         if size <= room:
             one["figures"] = figures
@@ -206,14 +207,14 @@ class Watched:
 
 
 def make_server(
-    paths: Sequence[str | Path], *, port: int = 0, refresh_seconds: float = REFRESH_SECONDS, **limits: Any
+    paths: Sequence[str | Path], *, port: int = 0, refresh_seconds: float = REFRESH_SECONDS
 ) -> ThreadingHTTPServer:
     """Returns a server bound to loopback and ready for ``serve_forever()``, or raises RecordError."""
     for path in paths:
         if not Path(path).is_dir():
             raise RecordError(f"there is no folder {path} to watch")
     try:
-        return serve_on_loopback(Watched(paths, refresh_seconds).answer, port=port, **limits)
+        return serve_on_loopback(Watched(paths, refresh_seconds).answer, port=port)
     except ServingError as error:
         raise RecordError(str(error)) from error
 

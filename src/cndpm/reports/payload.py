@@ -83,10 +83,18 @@ def _grid_values(figure: ImageGrid) -> dict[str, Any]:
 
 def table_values(table: Table, *, metric: str | None = None, coloured: bool = False) -> dict[str, Any]:
     """Converts a table to the values that the page's script shows."""
-    layout = lay_out(table)
-    values: dict[str, Any] = {**asdict(layout), "title": table.title, "coloured": coloured, "bars": None}
+    header, rows = lay_out(table)
+    values: dict[str, Any] = {
+        "title": table.title,
+        "header": header,
+        "rows": [[cell.text for cell in row] for row in rows],
+        "best": [[cell.entry.best for cell in row] for row in rows],
+        "differs": [[cell.entry.beyond_noise for cell in row] for row in rows],
+        "coloured": coloured,
+        "bars": None,
+    }
     if metric in ("accuracy", "prequential_accuracy") and metric in table.metrics:
-        column = layout.header.index(METRICS[metric])
+        column = header.index(METRICS[metric].label)
         shares = [row.entries[metric].value for row in table.rows]
         values["bars"] = {"column": column, "shares": [None if s is None else round(s, 2) for s in shares]}
     return values

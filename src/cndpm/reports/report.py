@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from itertools import repeat
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,6 @@ from cndpm.experiments.record import RecordError
 from cndpm.paper.experiment import Experiment
 from cndpm.reports.anatomy import anatomy
 from cndpm.reports.content import Content, Part
-from cndpm.reports.curves import composition_chart
 from cndpm.reports.figures import Figure
 from cndpm.reports.formats import TEXT_FORMATS
 from cndpm.reports.groups import Comparison
@@ -29,9 +25,6 @@ FIGURE_FORMATS = ("png", "pdf", "svg")
 
 FORMATS = ("html", *TEXT_FORMATS, *FIGURE_FORMATS)
 """All formats that a report can be written in."""
-
-_WORTH_A_PROCESS = 12
-"""The number of figures from which starting another process pays."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +54,6 @@ def write_report(
     preset: str = "paper",
     n_seeds: int | None = None,
     overrides: Sequence[str] = (),
-    jobs: int = 1,
 ) -> Report:
     """Reports every run at or under `paths`.
 
@@ -73,7 +65,6 @@ def write_report(
         preset: The settings that the experiments' runs started from.
         n_seeds: Runs expected per cell of the experiments; None expects as many as the paper has.
         overrides: Overrides of all their cells, as for ``--set``.
-        jobs: Processes that draw many figures; more than one needs a main module that can be imported without effect.
 
     Raises:
         ConfigError: A format is unknown.
@@ -84,13 +75,13 @@ def write_report(
         raise ConfigError(f"formats are {', '.join(FORMATS)}; got {', '.join(unknown)}")
     options: dict[str, Any] = {"experiments": experiments, "preset": preset, "n_seeds": n_seeds, "overrides": overrides}
     try:
-        content, files = shown(paths, lambda content: _write(content, Path(out), formats, jobs), **options)
+        content, files = shown(paths, lambda content: _write(content, Path(out), formats), **options)
         return Report(content, tuple(files))
     except OSError as error:
         raise RecordError(f"cannot write the report to {out}: {error.strerror or error}") from error
 
 
-def _write(content: Content, out: Path, formats: Sequence[str], jobs: int) -> list[Path]:
+def _write(content: Content, out: Path, formats: Sequence[str]) -> list[Path]:
     if not content.collection.runs and not content.exhibits:
         reasons = "; ".join(f"{one.folder}: {one.reason}" for one in content.collection.problems)
         raise RecordError(f"there is no run to report. {reasons}")
@@ -103,30 +94,26 @@ def _write(content: Content, out: Path, formats: Sequence[str], jobs: int) -> li
         files.append(out / f"tables.{ending}")
         files[-1].write_text("\n".join(TEXT_FORMATS[ending](table) for table in content.tables), encoding="utf-8")
     kinds = [name for name in formats if name in FIGURE_FORMATS]
-    return files + (_write_figures(content, out / "figures", kinds, jobs) if kinds else [])
+    return files + (_write_figures(content, out / "figures", kinds) if kinds else [])
 
 
-def _write_figures(content: Content, folder: Path, kinds: Sequence[str], jobs: int) -> list[Path]:
+def _write_figures(content: Content, folder: Path, kinds: Sequence[str]) -> list[Path]:
     from cndpm.reports.drawing import save_figure  # here: a page needs no matplotlib, which is slow to import
 
     folder.mkdir(exist_ok=True)
-    named = [pair for one in zip(content.comparisons, content.parts, strict=True) for pair in _named(*one)]
-    stems, figures = [folder / stem for stem, _ in named], [figure for _, figure in named]
-    if jobs == 1 or len(figures) < _WORTH_A_PROCESS * jobs:
-        made = [save_figure(figure, stem, kinds) for figure, stem in zip(figures, stems, strict=True)]
-    else:
-        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-            made = list(pool.map(save_figure, figures, stems, repeat(kinds), chunksize=4))
-    return [file for files in made for file in files]
+    files = []
+    for comparison, part in zip(content.comparisons, content.parts, strict=True):
+        for name, figure in _named(comparison, part):
+            files += save_figure(figure, folder / name, kinds)
+    return files
 
 
 def _named(comparison: Comparison, part: Part) -> Iterator[tuple[str, Figure]]:
-    """Yields the comparing figures, the stream, and the anatomy of every group's first mixture, with file names."""
-    scenario, groups = comparison.scenario, comparison.groups
-    stream = composition_chart(groups[0].runs[0])
-    for figure in [*part.figures, *([] if stream is None else [stream])]:
+    """Yields the comparing figures and the anatomy of every group's first mixture, with file names."""
+    scenario = comparison.scenario
+    for figure in part.figures:
         yield file_name(scenario, figure.key), figure
-    for group in groups:
+    for group in comparison.groups:
         run = next((run for run in group.complete if "expert_counts" in run.last), None)
         for figure in [] if run is None else anatomy(run):
             yield file_name(scenario, group.label, figure.key), figure

@@ -156,21 +156,20 @@ class Run:
             return str(error)
         return None
 
-    def plot(self, figure: str, ax: Axes | None = None, **options: Any) -> Any:
+    def plot(self, figure: str, ax: Axes | None = None) -> Any:
         """Draws a figure and returns its axes, an array of them for one of several panels.
 
         Args:
             figure: One of accuracy (or bits per dimension), prequential, answering, experts, parameters, tasks,
-                composition, responsibilities, memory, gate, similarity and samples.
+                responsibilities, memory, gate, similarity and samples.
             ax: Axes to draw on, for a figure of one panel; None makes a new figure.
-            **options: `threshold` of similarity: shows the pairs above it in place of the similarities themselves.
         """
         from cndpm.reports.content import FIGURES
         from cndpm.reports.drawing import draw
 
         if figure not in FIGURES:
             raise UnknownNameError("figure", figure, FIGURES)
-        made = FIGURES[figure](self, **options)
+        made = FIGURES[figure](self)
         if made is None:
             raise ValueError(
                 "the record holds no data for this figure. Mixtures of experts log it from the first batches on; "

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from cndpm.experiments.description import OWN
 from cndpm.experiments.learners import shown_learner
-from cndpm.experiments.printed_tables import format_count, format_value
+from cndpm.experiments.printed_tables import METRICS, format_count, format_value
 from cndpm.reports.groups import Comparison, Group
 from cndpm.reports.run import Run
 
@@ -19,7 +19,6 @@ _MEASURES = {
     "prequential_accuracy": "On samples before they are learned",
     "prequential_error": "On samples before they are learned, less being better",
 }
-_PERCENT = ("accuracy", "prequential_accuracy")
 
 
 def title_of(comparisons: Sequence[Comparison]) -> str:
@@ -43,7 +42,7 @@ def comparison_story(comparison: Comparison) -> list[str]:
     stream = describe_stream(comparison.groups[0].runs[0])
     if not scored:
         return [stream, "No run is complete yet."]
-    ranked = sorted(scored, key=lambda item: item[1], reverse=metric in _PERCENT)[:_KEPT_SEPARATE]
+    ranked = sorted(scored, key=lambda item: item[1], reverse=METRICS[metric].better > 0)[:_KEPT_SEPARATE]
     results = "; ".join(_result(group, value, metric) for group, value in ranked)
     left = len(scored) - len(ranked)
     return [stream, f"{_MEASURES[metric]}, {results}" + (f"; and {left} more." if left else ".")]
@@ -70,20 +69,8 @@ def run_story(run: Run) -> str:
 
 def run_facts(run: Run) -> list[tuple[str, str]]:
     """Returns the key numbers of a run as text, each with its name."""
-    names = {
-        "accuracy": "accuracy, all tasks (%)",
-        "bits_per_dim": "bits per dimension",
-        "prequential_accuracy": "accuracy before learning (%)",
-        "prequential_error": "mean error before learning",
-        "prequential_bits_per_dim": "bits per dimension before learning",
-        "n_experts": "experts" if _mixes(run) else "network",
-        "n_parameters": "trained parameters",
-        "n_numbers_kept": "numbers kept to predict",
-        "memory_samples": "samples kept",
-        "seconds": "seconds learning",
-    }
-    last = run.last
-    facts = [(_fact(key, last[key]), name) for key, name in names.items() if last.get(key) is not None]
+    last = run.last if _mixes(run) else {key: value for key, value in run.last.items() if key != "n_experts"}
+    facts = [(format_value(key, last[key]), METRICS[key].label) for key in METRICS if last.get(key) is not None]
     samples = run.n_steps * run.batch_size
     return [*facts, (format_count(samples) if samples >= 10_000 else f"{samples:,}", "samples streamed (about)")]
 
@@ -115,7 +102,7 @@ def _result(group: Group, value: float, metric: str) -> str:
 
 
 def _measured(value: float, metric: str) -> str:
-    if metric in _PERCENT:
+    if metric in ("accuracy", "prequential_accuracy"):
         return f"{value:.1f}\N{NO-BREAK SPACE}%"
     return f"{value:.4f} bits/dim" if metric == "bits_per_dim" else f"a mean error of {value:.3g}"
 
@@ -125,16 +112,12 @@ def _mixes(run: Run) -> bool:
     return (run.last.get("n_experts") or 0) > 1 or "expert_counts" in run.last
 
 
-def _fact(key: str, value: float) -> str:
-    return f"{value:g}" if key in ("n_experts", "memory_samples") else format_value(key, value)
-
-
 def _count(n: int, what: str) -> str:
     return f"{n} {what}" + ("" if n == 1 else "s")
 
 
 _DEPTHS = {"run": 1, "compare": 2}
-"""Folders between ``--out`` and a record; `reproduce` resumes by itself and lays its records as it always does."""
+"""Folders between ``--out`` and a record; other commands resume by themselves, where they lay their records anyway."""
 
 
 def repeat_command(run: Run) -> str:
@@ -145,47 +128,30 @@ def repeat_command(run: Run) -> str:
 
 def resume_command(run: Run) -> str:
     """Returns the command that lets an interrupted `run` go on."""
-    words = _typed(run)
-    if words is None:
-        return repeat_command(run) if run.record.environment.get("command") else _call(run, run.record.folder, True)
-    if words[1] not in _DEPTHS:
-        return shlex.join(words)
-    return shlex.join([*_without(words, "--out", "--resume"), "--out", _out(run, words[1]), "--resume"])
+    typed = run.record.environment.get("command")
+    return _in_its_folder(run, typed) if typed else _call(run, run.record.folder, True)
 
 
 def seeds_command(run: Run, first: int, n: int) -> str | None:
     """Returns the command that makes runs like `run` with other seeds in its folder; None where no command made it."""
-    words = _typed(run)
-    if words is None:
+    typed = run.record.environment.get("command") or ""
+    if _verb(typed) not in (*_DEPTHS, "reproduce"):
         return None
-    made = [*_without(words, "--seed", "--seeds", "--out", "--resume"), "--seed", str(first), "--seeds", str(n)]
-    if words[1] not in _DEPTHS:
-        return shlex.join([*_without(words, "--seed", "--seeds"), *made[-4:]])
-    return shlex.join([*made, "--out", _out(run, words[1]), "--resume"])
+    return _in_its_folder(run, f"{typed} --seed {first} --seeds {n}")
 
 
-def _typed(run: Run) -> list[str] | None:
-    """Returns the words of the command that made the run; None where it was none of ours."""
-    words = shlex.split(run.record.environment.get("command") or "")
-    return words if len(words) > 1 and words[0] == "cndpm" and words[1] in (*_DEPTHS, "reproduce") else None
+def _in_its_folder(run: Run, typed: str) -> str:
+    """Adds the folder of a run to a command that has to be told; of an option given twice the last one counts."""
+    depth = _DEPTHS.get(_verb(typed))
+    if depth is None:
+        return typed
+    return f"{typed} --out {shlex.quote(str(run.record.folder.parents[depth - 1]))} --resume"
 
 
-def _without(words: list[str], *options: str) -> list[str]:
-    """Returns the words without some options and their values; ``--resume`` has none."""
-    kept: list[str] = []
-    skipping = False
-    for word in words:
-        if skipping:
-            skipping = False
-        elif word in options:
-            skipping = word != "--resume"
-        elif not word.startswith(tuple(f"{option}=" for option in options)):
-            kept.append(word)
-    return kept
-
-
-def _out(run: Run, verb: str) -> str:
-    return str(run.record.folder.parents[_DEPTHS[verb] - 1])
+def _verb(typed: str) -> str:
+    """Returns which of our commands was typed; nothing where it was none of them."""
+    words = shlex.split(typed)
+    return words[1] if len(words) > 1 and words[0] == "cndpm" else ""
 
 
 def _call(run: Run, folder: object, resume: bool = False) -> str:

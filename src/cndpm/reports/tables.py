@@ -18,16 +18,6 @@ from cndpm.paper.reproduction import cell_config
 from cndpm.reports.groups import Comparison, Group, matches, published_values
 from cndpm.reports.stories import resume_command, seeds_command
 
-_BETTER = {
-    "accuracy": 1,
-    "bits_per_dim": -1,
-    "prequential_accuracy": 1,
-    "prequential_error": -1,
-    "prequential_bits_per_dim": -1,
-    "gating_accuracy": 1,
-}
-"""Metrics in which a best value is marked, and whether more (1) or less (-1) is better."""
-
 _UPPER_BOUNDS = ("iid-offline", "iid-online")
 """Learners that do not see the stream in its order: shown, but not compared with those that do."""
 
@@ -171,7 +161,7 @@ def _marked(rows: Sequence[Row], metrics: Sequence[str]) -> tuple[Row, ...]:
     for metric in metrics:
         for column in {row.column for row in rows}:
             among = [i for i, row in enumerate(rows) if row.column == column and not row.reference]
-            best = _best([rows[i].entries[metric] for i in among], _BETTER.get(metric, 0))
+            best = _best([rows[i].entries[metric] for i in among], METRICS[metric].better)
             if best is not None:
                 made[among[best]][metric] = replace(made[among[best]][metric], best=True)
     return tuple(replace(row, entries=entries) for row, entries in zip(rows, made, strict=True))

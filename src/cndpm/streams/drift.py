@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from cndpm.names import UnknownNameError
+from cndpm.validation import validate
 
 if TYPE_CHECKING:
     import torch
@@ -118,4 +119,5 @@ class DriftScenario(BaseModel):
 
 def drift_scenario(name: str, **options: Any) -> DriftScenario:
     """Returns the recipe of this name."""
-    return DriftScenario(name=name, summary=_TABLE[name]["summary"], rows=name, **options)
+    facts = {"name": name, "summary": _TABLE[name]["summary"], "rows": name}
+    return validate(DriftScenario, facts | options, "scenario")

@@ -144,11 +144,6 @@ class Stream(ABC):
         """The kind of y: classes, real values, or none."""
         return "classes" if self.labelled else "none"
 
-    @property
-    def n_stages(self) -> int:
-        """Number of stages."""
-        return len(self.stage_starts)
-
     def __iter__(self) -> Iterator[Batch]:
         return self.batches()
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from cndpm.streams.scenario import Blur, ClassName, Scenario, Stage, Subset
+from cndpm.validation import ConfigError, validate
 
 __all__ = ["VARIATIONS"]
 
@@ -29,7 +30,7 @@ def recurring(scenario: Scenario, visits: int = 3) -> Scenario:
     Every visit draws for itself, so a sample may come again in a later one.
     """
     if visits < 1:
-        raise ValueError(f"visits must be at least 1; got {visits}")
+        raise ConfigError(f"visits must be at least 1; got {visits}")
     return scenario.model_copy(update={"stages": tuple(_shorten(stage, visits) for stage in scenario.stages) * visits})
 
 
@@ -46,7 +47,7 @@ def _shorten(stage: Stage, by: int) -> Stage:
 def imbalanced(scenario: Scenario, ratio: float = 10.0) -> Scenario:
     """Makes a long tail: the first class keeps all training samples, the last one in `ratio`, geometrically between."""
     if ratio < 1:
-        raise ValueError(f"ratio must be at least 1; got {ratio}")
+        raise ConfigError(f"ratio must be at least 1; got {ratio}")
     labels = _named_classes(scenario, "imbalanced")
     share = {label: ratio ** (-i / max(1, len(labels) - 1)) for i, label in enumerate(labels)}
     stages = tuple(
@@ -75,12 +76,12 @@ def _thin(subset: Subset, share: dict[ClassName, float]) -> list[Subset]:
 
 def noisy(scenario: Scenario, share: float = 0.2) -> Scenario:
     """Makes a share of the training labels wrong, always the same ones; test labels are right."""
-    return Scenario.model_validate({**scenario.model_dump(), "label_noise": share})
+    return validate(Scenario, {**scenario.model_dump(), "label_noise": share}, "scenario")
 
 
 def unlabelled(scenario: Scenario) -> Scenario:
     """Leaves out the labels: learners are asked for densities and for responsible experts."""
-    return Scenario.model_validate({**scenario.model_dump(), "labelled": False})
+    return validate(Scenario, {**scenario.model_dump(), "labelled": False}, "scenario")
 
 
 def endless(scenario: Scenario) -> Scenario:
@@ -91,7 +92,7 @@ def endless(scenario: Scenario) -> Scenario:
 def repeat(scenario: Scenario, repeats: int) -> Scenario:
     """Repeats the whole scenario `repeats` times."""
     if repeats < 1:
-        raise ValueError(f"repeats must be at least 1; got {repeats}")
+        raise ConfigError(f"repeats must be at least 1; got {repeats}")
     return scenario.model_copy(update={"stages": scenario.stages * repeats})
 
 
@@ -99,12 +100,11 @@ def set_epochs(scenario: Scenario, epochs: float) -> Scenario:
     """Sets the length of every stage to `epochs` epochs; a stage of several is drawn with replacement."""
     others = [i for i, stage in enumerate(scenario.stages) if stage.epochs is None]
     if others:
-        raise ValueError(
+        raise ConfigError(
             f"{scenario.name} measures stages {others} in samples or steps, so epochs does not apply; leave it out"
         )
-    return Scenario.model_validate(
-        {**scenario.model_dump(), "stages": [{**stage.model_dump(), "epochs": epochs} for stage in scenario.stages]}
-    )
+    stages = [{**stage.model_dump(), "epochs": epochs} for stage in scenario.stages]
+    return validate(Scenario, {**scenario.model_dump(), "stages": stages}, "scenario")
 
 
 def reorder_classes(scenario: Scenario, order: Sequence[ClassName]) -> Scenario:
@@ -114,7 +114,7 @@ def reorder_classes(scenario: Scenario, order: Sequence[ClassName]) -> Scenario:
     """
     labels = _named_classes(scenario, "class_order")
     if sorted(order) != labels:
-        raise ValueError(f"class_order must name each of the classes {labels} once; got {list(order)}")
+        raise ConfigError(f"class_order must name each of the classes {labels} once; got {list(order)}")
     replaced = dict(zip(labels, order, strict=True))
 
     def reordered(subset: Subset) -> Subset:
@@ -129,7 +129,7 @@ def reorder_classes(scenario: Scenario, order: Sequence[ClassName]) -> Scenario:
 def _named_classes(scenario: Scenario, purpose: str) -> list[ClassName]:
     subsets = [subset for stage in scenario.stages for subset in stage.subsets]
     if any(subset.classes is None for subset in subsets):
-        raise ValueError(
+        raise ConfigError(
             f"{purpose} needs a scenario whose subsets name their classes; {scenario.name} has some without"
         )
     labels = {label for subset in subsets for label in subset.classes or ()}

@@ -198,7 +198,7 @@ const CHARTS = {
 
   areas(figure, width) {
     const sums = figure.x.map((_, i) => figure.areas.reduce((sum, area) => sum + area.y[i], 0));
-    const frame = { left: 56, top: 20, width: width - 66, height: figure.key === "composition" ? 110 : Math.max(170, Math.min(280, width * 0.36)) };
+    const frame = { left: 56, top: 20, width: width - 66, height: Math.max(170, Math.min(280, width * 0.36)) };
     const height = frame.height + 68;
     const root = svg("svg", { viewBox: `0 0 ${width} ${height}` });
     const xs = [0, Math.max(...figure.x, ...figure.bands.map((band) => band.end), 1)], ys = [0, Math.max(...sums, 1)];

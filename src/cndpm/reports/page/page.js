@@ -1,6 +1,6 @@
 /* Builds the page from the data that Python put into it. Names in records are data: they only ever become text. */
 
-const WIDE = new Set(["prequential", "answering", "accuracy", "tasks", "responsibilities", "samples", "composition"]);
+const WIDE = new Set(["prequential", "answering", "accuracy", "tasks", "responsibilities", "samples"]);
 let chosenRun = null;
 
 function commandLine(command) {
