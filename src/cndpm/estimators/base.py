@@ -49,6 +49,9 @@ __all__ = ["Estimator"]
 
 E = TypeVar("E", bound="Saved")
 
+Times = NDArray[np.int64] | None
+"""How often each sample is learned, (n,); None where each is once."""
+
 _SEEDS = np.iinfo(np.int32).max
 
 _ALWAYS = ("batch_size", "class_weight", "false_alarm_rate", "verbose")
@@ -332,9 +335,9 @@ class Estimator(Reading):
         """Returns targets that were read as the learner takes them, none of them new."""
         return targets
 
-    def _go_on(self, x: Tensor, targets: Any, ends: Tensor | None) -> None:
+    def _go_on(self, x: Tensor, targets: Any, times: Times) -> None:
         """Learns samples that are read and weighted."""
-        self._learn(x, targets, ends)
+        self._learn(x, targets, times)
 
     def _teach_anew(self, X: Any, y: Any = None, sample_weight: Any = None, *, is_table: bool = True) -> Self:
         """Forgets everything, learns samples as a stream, and consolidates."""
@@ -349,9 +352,9 @@ class Estimator(Reading):
         fresh = self._blank()
         x, targets = fresh._read_pair(X, y, reset=True)
         fresh._start()
-        x, targets, ends = fresh._weighted(sample_weight, x, targets, is_table=is_table)
-        targets = fresh._begin(targets, ends, **given)
-        learning(x, targets, fresh.batch_size, ends, verbose=bool(self.verbose)).run(fresh._learner, None)
+        x, targets, times = fresh._weighted(sample_weight, x, targets, is_table=is_table)
+        targets = fresh._begin(targets, times, **given)
+        learning(x, targets, fresh.batch_size, times, verbose=bool(self.verbose)).run(fresh._learner, None)
         return fresh
 
     def _start(self) -> None:
@@ -385,27 +388,28 @@ class Estimator(Reading):
         novelty = np.full(len(x), np.nan) if self.learner_.watch is None else self.learner_.watch.novelty(x)
         return {"expert": expert, "expert_proba": np.exp(share), "novelty": mean_over(ways, novelty)}
 
-    def _weighted(self, sample_weight: Any, x: Tensor, y: Any, *, is_table: bool = False) -> tuple[Tensor, Any, Any]:
-        """Returns samples, and where repetitions of each end by its weight; a first call must leave something to learn.
+    def _weighted(self, sample_weight: Any, x: Tensor, y: Any, *, is_table: bool = False) -> tuple[Tensor, Any, Times]:
+        """Returns samples, and how often each is learned by its weight; a first call must leave something to learn.
 
         Of a table weights are relative, and the order counts for nothing where it has few rows.
         """
-        ends = None
+        times: Times = None
         if sample_weight is not None:
             n_before = self._learner.events.n_samples if "_learner" in vars(self) else 0
             times = times_learned(sample_weight, x.numpy(), seed=self._seed, n_before=n_before, is_table=is_table)
             if not times.any() and "_learner" not in vars(self):
                 raise ValueError("sample_weight leaves nothing to learn: all weights are next to 0. Raise one of them.")
-            ends = None if times.sum() <= FEW else torch.from_numpy(times[times > 0].cumsum())
-            x, y = _taken(x, y, np.repeat(np.arange(len(times)), times if ends is None else times > 0))
-        if is_table and ends is None and (order := few_in_order(x.numpy(), y, seed=self._seed)) is not None:
+            are_few = times.sum() <= FEW
+            x, y = _taken(x, y, np.repeat(np.arange(len(times)), times if are_few else times > 0))
+            times = None if are_few else times[times > 0]
+        if is_table and times is None and (order := few_in_order(x.numpy(), y, seed=self._seed)) is not None:
             x, y = _taken(x, y, order)
-        return x, y, ends
+        return x, y, times
 
-    def _learn(self, x: Tensor, y: Tensor | None, ends: Tensor | None = None, **attributes: Any) -> None:
+    def _learn(self, x: Tensor, y: Tensor | None, times: Times = None, **attributes: Any) -> None:
         """Learns the next samples, with the attributes that go with them; nothing where weights leave none."""
         if x.shape[0]:
-            self._apply(learning(x, y, self.batch_size, ends, verbose=bool(self.verbose)), **attributes)
+            self._apply(learning(x, y, self.batch_size, times, verbose=bool(self.verbose)), **attributes)
 
 
 def _taken(x: Tensor, y: Any, at: NDArray[np.int64]) -> tuple[Tensor, Any]:

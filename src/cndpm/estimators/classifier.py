@@ -16,7 +16,7 @@ from sklearn.utils.validation import assert_all_finite, check_consistent_length,
 from torch import Tensor
 
 from cndpm.estimators.arrays import as_array, plain_labels, readable, scored_by
-from cndpm.estimators.base import Estimator, declared
+from cndpm.estimators.base import Estimator, Times, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.label_codec import LabelCodec, from_plain, to_plain
@@ -190,15 +190,15 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         labels: NDArray[Any] = np.array(self._codec.labels, dtype=object)[y.cpu().numpy()]
         return labels.astype(self.classes_.dtype)
 
-    def _go_on(self, x: Tensor, targets: Any, ends: Tensor | None, classes: Sequence[Any] | None = None) -> None:
+    def _go_on(self, x: Tensor, targets: Any, times: Times, classes: Sequence[Any] | None = None) -> None:
         if classes is not None and set(LabelCodec(classes).labels) != set(self._codec.labels):
             raise ValueError(f"classes={list(classes)} differs from the first call's: {self._codec.labels}")
         codec = self._codec.copy()  # new labels are only taken over once all are found good
-        self._learn(x, torch.from_numpy(codec.encode(targets, ends, learn=True)), ends, _codec=codec)
+        self._learn(x, torch.from_numpy(codec.encode(targets, times, learn=True)), times, _codec=codec)
 
-    def _begin(self, targets: Any, ends: Tensor | None, classes: Sequence[Any] | None = None) -> Tensor:
+    def _begin(self, targets: Any, times: Times, classes: Sequence[Any] | None = None) -> Tensor:
         self._codec = LabelCodec(() if classes is None else classes, closed=classes is not None)
-        indices = torch.from_numpy(self._codec.encode(targets, ends, learn=True))
+        indices = torch.from_numpy(self._codec.encode(targets, times, learn=True))
         self._learner = self._make_learner(n_classes=len(self._codec) if self._codec.closed else None)
         return indices
 

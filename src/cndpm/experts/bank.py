@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 import torch
 from torch import Tensor
 
-from cndpm.experts.chunks import Ends, Samples
+from cndpm.experts.chunks import Samples
 from cndpm.learner import Footprint
 from cndpm.state import State
 
@@ -85,11 +85,11 @@ class Bank(ABC):
         """Merges these experts with those of other banks."""
 
     @abstractmethod
-    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0, ends: Ends = None) -> Iterator[Samples]:
+    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         """Cuts inputs (n, *input_shape) into batches whose features are computed together; see :func:`.open_block`.
 
         By default a batch has as many samples as an answer is best computed for at once; `start` is the first that is
-        wanted, `ends` where repetitions end. ValueError: x is outside the experts' domain; the message says what to do.
+        wanted. ValueError: x is outside the experts' domain; the message says what to do.
         """
 
     @abstractmethod

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Provisional
-from cndpm.experts.chunks import Ends, Samples
+from cndpm.experts.chunks import Samples
 from cndpm.experts.composite import CompositeBank
 from cndpm.experts.features.views import Jitter
 from cndpm.experts.gaussian import GaussianBank
@@ -67,9 +67,9 @@ class CombinedBank(CompositeBank):
 
     # Evaluation
 
-    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0, ends: Ends = None) -> Iterator[Samples]:
+    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         self.networks.open(x)
-        return self.gaussians.open(x, batch_size, start=start, ends=ends)
+        return self.gaussians.open(x, batch_size, start=start)
 
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
         return self.gaussians.log_density(samples, exact=exact)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank, Evidence, Merging, Provisional
-from cndpm.experts.chunks import Ends, Samples
+from cndpm.experts.chunks import Samples
 from cndpm.learner import Footprint
 from cndpm.state import Keeps, State, part
 
@@ -130,9 +130,9 @@ class SelectedBank(Keeps, CompositeBank):
         super().__init__(selector, describer)
         self.selector, self.describer, self.density_of = selector, describer, describer.density_of
 
-    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0, ends: Ends = None) -> Iterator[Samples]:
+    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         of_describer = self.describer.open(x)
-        return of_describer if batch_size is None else self.selector.open(x, batch_size, start=start, ends=ends)
+        return of_describer if batch_size is None else self.selector.open(x, batch_size, start=start)
 
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
         return self.describer.log_density(samples, exact=exact)

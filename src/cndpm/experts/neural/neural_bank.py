@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from cndpm.devices import restore_generator
 from cndpm.experts.bank import Bank, DensityOf, Evidence
-from cndpm.experts.chunks import Ends, Samples, open_block
+from cndpm.experts.chunks import Samples, open_block
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.lateral import Features
 from cndpm.experts.neural.merging_networks import NeuralMerging
@@ -94,11 +94,11 @@ class NeuralBank(Bank):
     def merging(self) -> NeuralMerging:
         return NeuralMerging(self)
 
-    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0, ends: Ends = None) -> Iterator[Samples]:
+    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         x = x.to(self._device)
         self._placeholder.density.check(x)
         size = AT_ONCE if batch_size is None else batch_size  # a chunk each: networks change with every step
-        return open_block(x, size, chunk_size=size, start=start, ends=ends)
+        return open_block(x, size, chunk_size=size, start=start)
 
     # Evaluation
 
