@@ -134,23 +134,20 @@ class Arrivals:
 
     def added_to(self, kept: Footprint) -> Footprint:
         """Returns a footprint with all that is kept here in it."""
-        n_bytes = sum(x.nbytes for x, _ in self._waiting)
-        kept = replace(
-            kept, memory_samples=kept.memory_samples + self.n_waiting, memory_bytes=kept.memory_bytes + n_bytes
-        )
+        pools = () if self.places is None else self.places.pools
+        n_numbers = sum(pool.n_numbers_kept for pool in pools)
+        n_samples = self.n_waiting + sum(len(pool.rows) for pool in pools)
+        n_bytes = sum(x.nbytes for x, _ in self._waiting) + sum(pool.rows.n_bytes for pool in pools)
         if self.extremes is not None:
-            kept = replace(kept, n_numbers_kept=kept.n_numbers_kept + self.extremes.n_numbers_kept)
+            n_numbers += self.extremes.n_numbers_kept
         if self.watch is not None:
-            n_samples, n_bytes = kept.memory_samples + self.watch.n_rows, kept.memory_bytes + self.watch.n_bytes
-            kept = replace(kept, memory_samples=n_samples, memory_bytes=n_bytes)
-        for pool in () if self.places is None else self.places.pools:
-            kept = replace(
-                kept,
-                n_numbers_kept=kept.n_numbers_kept + pool.n_numbers_kept,
-                memory_samples=kept.memory_samples + len(pool.rows),
-                memory_bytes=kept.memory_bytes + pool.rows.n_bytes,
-            )
-        return kept
+            n_samples, n_bytes = n_samples + self.watch.n_rows, n_bytes + self.watch.n_bytes
+        return replace(
+            kept,
+            n_numbers_kept=kept.n_numbers_kept + n_numbers,
+            memory_samples=kept.memory_samples + n_samples,
+            memory_bytes=kept.memory_bytes + n_bytes,
+        )
 
     def state_dict(self) -> State:
         """Returns the state of every part, None for those that are missing, and the rows that wait."""

@@ -61,20 +61,6 @@ def with_same_representation(learner: CNDPM) -> CNDPM:
     return new
 
 
-@one_thread()
-def merge(learners: Sequence[CNDPM]) -> CNDPM:
-    """Returns one learner that has learned what all of them have; they are left alone.
-
-    They have the same settings and representation, and class indices mean the same in all; ValueError where not.
-    """
-    if not learners:
-        raise ValueError("merge takes at least one model; got none")
-    joint = Joint(_copied(learners[0]))
-    for learner in learners[1:]:
-        joint.add(_copied(learner))
-    return joint.united()
-
-
 class Joint:
     """Takes in learners one after another; those are used up, so that two at a time need be in memory.
 
@@ -110,12 +96,6 @@ class Joint:
         if len(set(sources)) > 1:
             _unite(merged, same_concepts(merged.novelty.explained(merged.bank, sources), sources))
         return merged
-
-
-def _copied(learner: CNDPM) -> CNDPM:
-    copy = blank(learner)
-    copy.load_state_dict(learner.state_dict())
-    return copy
 
 
 def _finish_interrupted(learner: CNDPM) -> None:

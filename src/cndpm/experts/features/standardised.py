@@ -45,10 +45,6 @@ class StandardisedFeatures(Keeps, FeatureMap):
     def _rows(self, x: Tensor) -> Tensor:
         """Returns rows (B, d) of samples (B, *input_shape)."""
 
-    @property
-    def n_numbers_kept(self) -> int:
-        return self._standardised.n_numbers_kept
-
 
 class ModuleFeatures(StandardisedFeatures):
     """The flattened output of a frozen module, standardised on the first memory.

@@ -132,7 +132,8 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         return self._label_log_proba(*self._of_components_and_experts(samples, exact))
 
     def mixed(self, samples: Samples, *, exact: bool = True) -> tuple[Tensor, Tensor] | None:
-        if self._gaussians is None or self.labels.n_experts * self.labels.n_classes <= _FEW_ANSWERS:
+        n_answers = self.labels.n_experts * self.labels.n_classes
+        if not isinstance(self._gaussians, SharedGaussians) or n_answers <= _FEW_ANSWERS:
             return None
         components, scores = self._gaussians.answers.log_prob_near(samples, exact=exact)
         counts, labels = (torch.from_numpy(part) for part in (self.component_counts(), self.labels.labels))
@@ -262,6 +263,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         the components are asked whose means lie nearest.
         """
         table, gaussians = self.labels, self.ready()
+        assert isinstance(gaussians, SharedGaussians)  # others are never wide
         components = table.components_of(labels)
         unknown = ~np.isin(labels, table.labels[components])
         if unknown.any():

@@ -168,14 +168,6 @@ class OwnGaussians:
         device = self._features(samples).device
         return self._log_student_t(samples)[:, :-1].to(device)
 
-    def nearest(self, samples: Samples) -> None:
-        """Returns None: there is no index over components with covariances of their own."""
-
-    def log_prob_near(self, samples: Samples, *, exact: bool) -> tuple[Tensor, Tensor]:
-        """Returns all components for each of B samples, (B, J), and their log densities, (B, J)."""
-        scores = self.log_prob(samples, exact=exact)
-        return torch.arange(scores.shape[1], device=scores.device).expand(len(scores), -1), scores
-
     def routing_log_prob(
         self, samples: Samples, components: NDArray[np.int64] | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
