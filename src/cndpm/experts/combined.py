@@ -128,7 +128,7 @@ class CombinedBank(CompositeBank):
         if self.jitter is not None and representation["jitter"] is not None:
             self.jitter.load_state_dict(representation["jitter"])
 
-    def extend_own(self, other: CombinedBank) -> None:
+    def _extend_own(self, other: CombinedBank) -> None:
         self._evidence = torch.cat([self._evidence, other._evidence])
         if self.recent is not None and other.recent is not None:
             self.recent.extend(other.recent, n_experts=len(self._evidence))

@@ -14,7 +14,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Bank, Evidence, Merging, Provisional
+from cndpm.experts.bank import Bank, Evidence, Provisional
 from cndpm.experts.chunks import Samples
 from cndpm.learner import Footprint
 from cndpm.state import Keeps, State, part
@@ -33,10 +33,6 @@ class CompositeBank(Bank):
     @property
     def counts(self) -> Tensor:
         return self.chooser.counts
-
-    @property
-    def merging(self) -> CompositeMerging:
-        return CompositeMerging(self)
 
     def admit(self, n_classes: int) -> None:
         self.chooser.admit(n_classes)
@@ -84,6 +80,21 @@ class CompositeBank(Bank):
             n_experts=chooser.n_experts,
         )
 
+    def _extend(self, other: Self) -> None:
+        self.companion.extend(other.companion)
+        self.chooser.extend(other.chooser)
+        self._extend_own(other)
+
+    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
+        return self.chooser.explained(levels, sources)
+
+    def affinity(self) -> Tensor | None:
+        return self.chooser.affinity()
+
+    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
+        self.companion.relabel(mapping, n_classes)
+        self.chooser.relabel(mapping, n_classes)
+
     # Of a bank that keeps something beside its two banks
 
     def _welcome(self, n_experts: int) -> None:
@@ -92,33 +103,12 @@ class CompositeBank(Bank):
     def _forget(self, k: int, into: int | None) -> None:
         """Notes that expert k was removed in favour of `into`."""
 
-    def extend_own(self, other: Self) -> None:
+    def _extend_own(self, other: Self) -> None:
         """Appends what the other bank keeps beside its two banks."""
 
     def _own_footprint(self) -> Footprint:
         """Counts the numbers kept beside the two banks."""
         return Footprint(0, 0)
-
-
-class CompositeMerging(Merging):
-    """Merges both banks; the chooser tells which experts are the same."""
-
-    _bank: CompositeBank
-
-    def _extend(self, other: CompositeBank) -> None:
-        self._bank.companion.merging.extend(other.companion)
-        self._bank.chooser.merging.extend(other.chooser)
-        self._bank.extend_own(other)
-
-    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
-        return self._bank.chooser.merging.explained(levels, sources)
-
-    def affinity(self) -> Tensor | None:
-        return self._bank.chooser.merging.affinity()
-
-    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
-        self._bank.companion.merging.relabel(mapping, n_classes)
-        self._bank.chooser.merging.relabel(mapping, n_classes)
 
 
 class SelectedBank(Keeps, CompositeBank):

@@ -38,7 +38,7 @@ def blank(learner: CNDPM) -> CNDPM:
 def relabel(learner: CNDPM, mapping: Sequence[int], n_classes: int) -> None:
     """Gives class c of the classes known the index mapping[c], all different, of `n_classes` from now on."""
     _finish_interrupted(learner)
-    learner.bank.merging.relabel(mapping, n_classes)
+    learner.bank.relabel(mapping, n_classes)
     learner.novelty.relabel(mapping)
     learner.memory.relabel(mapping)
     learner.meet(n_classes)
@@ -137,7 +137,7 @@ def _extend(merged: CNDPM, other: CNDPM) -> None:
     for learner in (merged, other):
         learner.meet(n_classes)
     if other.n_experts:
-        merged.bank.merging.extend(other.bank)
+        merged.bank.extend(other.bank)
         merged.novelty.extend(other.novelty)
     if len(other.memory):
         merged.memory.extend(other.memory.batch())
@@ -152,7 +152,7 @@ def _unite(merged: CNDPM, groups: Sequence[Sequence[int]]) -> None:
     gains = torch.zeros_like(counts)
     for group in groups:
         gains[list(group)] = counts[list(group)].sum().log() - counts[list(group)].log()
-    merged.bank.merging.unite(groups)
+    merged.bank.unite(groups)
     merged.novelty.unite(groups, gains)
     _follow_the_bank(merged)
     merged.events.unite(groups)

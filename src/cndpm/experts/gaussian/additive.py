@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -74,6 +74,16 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         if into is None or k == into or not (0 <= k < n_experts and 0 <= into < n_experts):
             raise ValueError(f"remove takes two different experts below {n_experts}; got {k} and {into}")
         self._merge(k, into)
+
+    def _extend(self, other: Self) -> None:
+        if len(other.counts) and not len(self.counts):
+            self.load_state_dict(other.state_dict())
+        elif len(other.counts):
+            self._append(other)
+
+    @abstractmethod
+    def _append(self, other: Self) -> None:
+        """Appends the experts of another bank; both have some."""
 
     def representation(self) -> State:
         """Returns the fitted features, and what the first memory says about components: their origin and prior."""
