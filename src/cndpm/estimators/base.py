@@ -267,7 +267,9 @@ class Estimator(Reading):
         check_is_fitted(self, "learner_")
         learner = with_same_representation(self.learner_)
         blank: Self = clone(self)
-        blank._import({**self._exported(), "learner": learner.state_dict(), "label_counts": None})
+        exported = self._exported()
+        counts = [0] * len(exported.get("labels", ()))
+        blank._import({**exported, "learner": learner.state_dict(), "label_counts": counts})
         return blank
 
     # Inside

@@ -50,7 +50,7 @@ def test_fourier_features_approximate_the_gaussian_kernel():
 def test_module_features_are_the_modules_output_standardised():
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(5, 7), nn.Dropout(0.5), nn.Tanh())
-    features = fitted(ModuleFeatures(module, chunk_size=64), rows())
+    features = fitted(ModuleFeatures(module), rows())
     output = module(rows())
     expected = (output - output.mean(dim=0)) / output.std(dim=0, correction=0)
     torch.testing.assert_close(features(rows()), expected, atol=1e-4, rtol=1e-4)

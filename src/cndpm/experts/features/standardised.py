@@ -17,6 +17,9 @@ from cndpm.state import Keeps, State, copied, part
 
 __all__ = ["FunctionFeatures", "ModuleFeatures"]
 
+_AT_ONCE = 256
+"""Samples that a module or a function is given at once."""
+
 
 class StandardisedFeatures(Keeps, FeatureMap):
     """Standardises rows that are given by a module or a function; abstract."""
@@ -49,12 +52,8 @@ class StandardisedFeatures(Keeps, FeatureMap):
 class ModuleFeatures(StandardisedFeatures):
     """The flattened output of a frozen module, standardised on the first memory.
 
-    The module is put into evaluation mode and never trained. Its weights travel with the state, its code does not: to
-    load a state, construct the map with a module of the same shape.
-
-    Args:
-        module: Maps (B, *input_shape) to (B, ...).
-        chunk_size: Samples per forward pass.
+    The module, (B, *input_shape) to (B, ...), is put into evaluation mode and never trained. Its weights travel with
+    the state, its code does not: to load a state, construct the map with a module of the same shape.
 
     Example:
         >>> features = ModuleFeatures(nn.Conv2d(1, 2, 3))
@@ -64,16 +63,15 @@ class ModuleFeatures(StandardisedFeatures):
         torch.Size([20, 18])
     """
 
-    def __init__(self, module: nn.Module, *, chunk_size: int = 256) -> None:
+    def __init__(self, module: nn.Module) -> None:
         super().__init__()
         self.module = module.eval().requires_grad_(False)
-        self.chunk_size = chunk_size
 
     @torch.no_grad()
     def _rows(self, x: Tensor) -> Tensor:
         self.module.to(x.device)
         try:
-            return torch.cat([self.module(chunk).flatten(1).float() for chunk in torch.split(x, self.chunk_size)])
+            return torch.cat([self.module(chunk).flatten(1).float() for chunk in torch.split(x, _AT_ONCE)])
         except (RuntimeError, AttributeError) as error:
             raise ValueError(
                 f"the module given as features cannot be applied to samples of shape {tuple(x.shape[1:])}: {error}"
@@ -95,12 +93,8 @@ class ModuleFeatures(StandardisedFeatures):
 class FunctionFeatures(StandardisedFeatures):
     """The flattened output of a function of arrays, standardised on the first memory.
 
-    The function is code, which no state holds: to load a state, make the map with the same function.
-
-    Args:
-        function: Maps an array (B, *input_shape), float32, to an array with B rows. It must always give the same rows
-            for the same samples.
-        chunk_size: Samples per call.
+    The function maps an array (B, *input_shape), float32, to an array with B rows, always the same for the same
+    samples. It is code, which no state holds: to load a state, make the map with the same function.
 
     Example:
         >>> features = FunctionFeatures(lambda x: np.stack([x.sum(axis=1), x.max(axis=1)], axis=1))
@@ -110,12 +104,12 @@ class FunctionFeatures(StandardisedFeatures):
         torch.Size([20, 2])
     """
 
-    def __init__(self, function: Callable[[NDArray[np.float32]], Any], *, chunk_size: int = 256) -> None:
+    def __init__(self, function: Callable[[NDArray[np.float32]], Any]) -> None:
         super().__init__()
-        self.function, self.chunk_size = function, chunk_size
+        self.function = function
 
     def _rows(self, x: Tensor) -> Tensor:
-        return torch.cat([self._part(part) for part in torch.split(x, self.chunk_size)])
+        return torch.cat([self._part(part) for part in torch.split(x, _AT_ONCE)])
 
     def _part(self, x: Tensor) -> Tensor:
         made = np.asarray(self.function(x.cpu().numpy()), dtype=np.float32)

@@ -155,10 +155,6 @@ class OwnGaussians:
         """Answers for the components: these ones themselves, as nothing is shared that could be out of date."""
         return self
 
-    def posterior(self) -> NormalInverseWishart:
-        """Returns the posterior of every component, leading dimension J."""
-        return self._posterior(list(range(self.n_components)))
-
     def _posterior(self, components: list[int]) -> NormalInverseWishart:
         sums = (self.counts[components], self._sums[components], self._second_moments[components])
         return normal_inverse_wishart_from_sums(self.prior, *sums)
@@ -217,8 +213,8 @@ class OwnGaussians:
         Degrees of freedom (J + 1,), locations (J + 1, d), Cholesky factors of the scale matrices (J + 1, d, d).
         """
         if self._factors is None:
-            everything = _with_prior(self.posterior(), self.prior)
-            self._factors = self._student_t(everything)
+            posterior = self._posterior(list(range(self.n_components)))
+            self._factors = self._student_t(_with_prior(posterior, self.prior))
         elif self._changed:
             changed = sorted(self._changed)
             for cached, renewed in zip(self._factors, self._student_t(self._posterior(changed)), strict=True):

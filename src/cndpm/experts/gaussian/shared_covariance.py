@@ -336,5 +336,5 @@ class SharedGaussians:
         self._routing = None if state["routing"] is None else Factor.from_state(state["routing"])
         self._before = None if state["before"] is None else state["before"].cpu().clone()
         self._ledger = None
-        self._saved_ledger, index = state["ledger"], state.get("index")
-        self._index = None if index is None else MeanIndex.from_state(index)
+        self._saved_ledger = state["ledger"]
+        self._index = None if state["index"] is None else MeanIndex.from_state(state["index"])
