@@ -32,8 +32,8 @@ _NEGLIGIBLE = 1e-3
 class CombinedBank(CompositeBank):
     """A Gaussian bank, which routes and predicts, and a bank of networks of the same experts, which predicts.
 
-    For every batch networks take `wake_steps` steps, on it or on `batch_size` of the `n_recent` latest samples, changed
-    by `jitter`; none for a batch whose labels a network predicted with a mean loss below `content`, in nats. Evidence
+    For every batch networks take `wake_steps` steps, on `batch_size` of the `n_recent` latest samples, changed by
+    `jitter`; none for a batch whose labels a network predicted with a mean loss below `content`, in nats. Evidence
     for or against a predictor has faded to 1/e after `horizon` samples.
     """
 
@@ -43,7 +43,7 @@ class CombinedBank(CompositeBank):
         networks: NeuralBank,
         *,
         jitter: Jitter | None = None,
-        n_recent: int = 0,
+        n_recent: int = 500,
         wake_steps: int = 1,
         content: float = 0.0,
         batch_size: int = 50,
@@ -54,7 +54,7 @@ class CombinedBank(CompositeBank):
         super().__init__(gaussians, networks)
         self.gaussians, self.networks, self.jitter = gaussians, networks, jitter
         self.density_of = gaussians.density_of
-        self.recent = RecentSamples(n_recent, device) if n_recent else None
+        self.recent = RecentSamples(n_recent, device)
         self.wake_steps, self.content, self.batch_size, self.horizon = wake_steps, content, batch_size, horizon
         self._generator = torch.Generator().manual_seed(seed)
         self._grid = exponent_grid(2)
@@ -91,13 +91,12 @@ class CombinedBank(CompositeBank):
             return
         surprise = self._judge(samples, y, responsibilities)
         self.gaussians.learn(samples, y, responsibilities)
-        batch = (samples.x, y, responsibilities)
+        x = samples.x
         if len(learned) < len(samples):
-            batch = (samples.x[learned.to(samples.x.device)], y[learned], responsibilities[learned])
-        if self.recent is not None:
-            self.recent.add(*batch)
+            x, y, responsibilities = x[learned.to(x.device)], y[learned], responsibilities[learned]
+        self.recent.add(x, y, responsibilities)
         for _ in range(self.wake_steps if surprise > self.content else 0):
-            x, labels, shares = batch if self.recent is None else self.recent.draw(self.batch_size, self._generator)
+            x, labels, shares = self.recent.draw(self.batch_size, self._generator)
             x = x if self.jitter is None else self.jitter(x, self._generator)
             self.networks.learn(Samples(x), labels, shares)
 
@@ -106,8 +105,7 @@ class CombinedBank(CompositeBank):
         self.gaussians.found(samples, y)
         self.networks.found(samples, y)
         n_experts = len(self.counts)
-        if self.recent is not None:
-            self.recent.begin(samples.x, y.cpu(), n_experts=n_experts + 1)
+        self.recent.begin(samples.x, y.cpu(), n_experts=n_experts + 1)
         if self.jitter is not None and not n_experts:
             self.jitter.fit(samples.x, y)
 
@@ -116,7 +114,7 @@ class CombinedBank(CompositeBank):
             self._evidence = torch.cat([self._evidence, self._evidence.new_zeros(1, len(self._grid))])
 
     def _forget(self, k: int, into: int | None) -> None:
-        if self.recent is not None and into is not None:
+        if into is not None:
             self.recent.merge(k, into)
         self._evidence = torch.cat([self._evidence[:k], self._evidence[k + 1 :]])
 
@@ -130,8 +128,7 @@ class CombinedBank(CompositeBank):
 
     def _extend_own(self, other: CombinedBank) -> None:
         self._evidence = torch.cat([self._evidence, other._evidence])
-        if self.recent is not None and other.recent is not None:
-            self.recent.extend(other.recent, n_experts=len(self._evidence))
+        self.recent.extend(other.recent, n_experts=len(self._evidence))
 
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         return self.gaussians.sample(k, n, generator)
@@ -139,8 +136,8 @@ class CombinedBank(CompositeBank):
     # What is kept
 
     def _own_footprint(self) -> Footprint:
-        n_recent, n_bytes = (0, 0) if self.recent is None else (len(self.recent), self.recent.n_bytes)
-        return Footprint(0, self._evidence.numel(), memory_samples=n_recent, memory_bytes=n_bytes)
+        n_recent = len(self.recent)
+        return Footprint(0, self._evidence.numel(), memory_samples=n_recent, memory_bytes=self.recent.n_bytes)
 
     def describe(self) -> dict[str, Any]:
         return {"predictor_exponents": [[round(beta, 4) for beta in row] for row in self.exponents.tolist()]}
@@ -149,7 +146,7 @@ class CombinedBank(CompositeBank):
         return {
             "gaussians": self.gaussians.state_dict(),
             "networks": self.networks.state_dict(),
-            "recent": None if self.recent is None else self.recent.state_dict(),
+            "recent": self.recent.state_dict(),
             "jitter": None if self.jitter is None else self.jitter.state_dict(),
             "evidence": self._evidence.clone(),
             "generator": self._generator.get_state(),
@@ -158,9 +155,8 @@ class CombinedBank(CompositeBank):
     def load_state_dict(self, state: State) -> None:
         self.gaussians.load_state_dict(state["gaussians"])
         self.networks.load_state_dict(state["networks"])
-        if self.recent is not None:
-            n_experts = len(self.networks.counts) + (self.networks.train(0) < 1)
-            self.recent.load_state_dict(state["recent"], n_classes=self.networks.n_classes, experts=n_experts)
+        n_experts = len(self.networks.counts) + (self.networks.train(0) < 1)
+        self.recent.load_state_dict(state["recent"], n_classes=self.networks.n_classes, experts=n_experts)
         if self.jitter is not None:
             self.jitter.load_state_dict(state["jitter"])
         expect(state, {"evidence": tensor(len(self.networks.counts), *self._evidence.shape[1:])})
