@@ -8,7 +8,8 @@ before learning them (:mod:`cndpm.mixture.pooling`). So the better of the two ne
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -109,11 +110,14 @@ class CombinedBank(CompositeBank):
         if self.jitter is not None and not n_experts:
             self.jitter.fit(samples.x, y)
 
-    def _welcome(self, n_experts: int) -> None:
-        if len(self._evidence) < n_experts:
+    def train(self, max_steps: int) -> float:
+        done = super().train(max_steps)
+        if len(self._evidence) < len(self.counts):
             self._evidence = torch.cat([self._evidence, self._evidence.new_zeros(1, len(self._grid))])
+        return done
 
-    def _forget(self, k: int, into: int | None) -> None:
+    def remove(self, k: int, into: int | None) -> None:
+        super().remove(k, into)
         if into is not None:
             self.recent.merge(k, into)
         self._evidence = torch.cat([self._evidence[:k], self._evidence[k + 1 :]])
@@ -126,7 +130,8 @@ class CombinedBank(CompositeBank):
         if self.jitter is not None and representation["jitter"] is not None:
             self.jitter.load_state_dict(representation["jitter"])
 
-    def _extend_own(self, other: CombinedBank) -> None:
+    def _extend(self, other: Self) -> None:
+        super()._extend(other)
         self._evidence = torch.cat([self._evidence, other._evidence])
         self.recent.extend(other.recent, n_experts=len(self._evidence))
 
@@ -135,9 +140,10 @@ class CombinedBank(CompositeBank):
 
     # What is kept
 
-    def _own_footprint(self) -> Footprint:
-        n_recent = len(self.recent)
-        return Footprint(0, self._evidence.numel(), memory_samples=n_recent, memory_bytes=self.recent.n_bytes)
+    def footprint(self) -> Footprint:
+        kept = super().footprint()
+        n_kept = kept.n_numbers_kept + self._evidence.numel()
+        return replace(kept, n_numbers_kept=n_kept, memory_samples=len(self.recent), memory_bytes=self.recent.n_bytes)
 
     def describe(self) -> dict[str, Any]:
         return {"predictor_exponents": [[round(beta, 4) for beta in row] for row in self.exponents.tolist()]}

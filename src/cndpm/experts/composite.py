@@ -55,13 +55,11 @@ class CompositeBank(Bank):
             return self.chooser.train(0)
         while self.chooser.train(1) < 1:
             pass
-        self._welcome(len(self.chooser.counts))
         return 1.0
 
     def remove(self, k: int, into: int | None) -> None:
         self.chooser.remove(k, into)
         self.companion.remove(k, into)
-        self._forget(k, into)
 
     def representation(self) -> State:
         return {"chooser": self.chooser.representation(), "companion": self.companion.representation()}
@@ -71,19 +69,14 @@ class CompositeBank(Bank):
         self.companion.adopt(representation["companion"])
 
     def footprint(self) -> Footprint:
-        chooser, companion, own = self.chooser.footprint(), self.companion.footprint(), self._own_footprint()
-        return Footprint(
-            chooser.n_parameters + companion.n_parameters,
-            chooser.n_numbers_kept + companion.n_numbers_kept + own.n_numbers_kept,
-            memory_samples=own.memory_samples,
-            memory_bytes=own.memory_bytes,
-            n_experts=chooser.n_experts,
-        )
+        chooser, companion = self.chooser.footprint(), self.companion.footprint()
+        n_parameters = chooser.n_parameters + companion.n_parameters
+        n_kept = chooser.n_numbers_kept + companion.n_numbers_kept
+        return Footprint(n_parameters, n_kept, n_experts=chooser.n_experts)
 
     def _extend(self, other: Self) -> None:
         self.companion.extend(other.companion)
         self.chooser.extend(other.chooser)
-        self._extend_own(other)
 
     def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
         return self.chooser.explained(levels, sources)
@@ -94,21 +87,6 @@ class CompositeBank(Bank):
     def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
         self.companion.relabel(mapping, n_classes)
         self.chooser.relabel(mapping, n_classes)
-
-    # Of a bank that keeps something beside its two banks
-
-    def _welcome(self, n_experts: int) -> None:
-        """Notes that there are `n_experts` experts now."""
-
-    def _forget(self, k: int, into: int | None) -> None:
-        """Notes that expert k was removed in favour of `into`."""
-
-    def _extend_own(self, other: Self) -> None:
-        """Appends what the other bank keeps beside its two banks."""
-
-    def _own_footprint(self) -> Footprint:
-        """Counts the numbers kept beside the two banks."""
-        return Footprint(0, 0)
 
 
 class SelectedBank(Keeps, CompositeBank):
