@@ -9,7 +9,7 @@ from torch import Tensor
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap, IdentityFeatures
 from cndpm.experts.gaussian.densities import Posteriors
-from cndpm.experts.gaussian.factor import host_values, log_sum
+from cndpm.experts.gaussian.factor import host_values
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.kernels import KernelModel, gaussian_kernel_log_prob, nearest_neighbour_variance
 from cndpm.mixture.inference import log_normalise
@@ -43,7 +43,7 @@ class ProvisionalGaussians:
 
     def log_density(self, samples: Samples) -> Tensor:
         """Returns log p(x), (B,)."""
-        return torch.as_tensor(log_sum(host_values(self._weighted(samples))) - self._log_volume)
+        return self._weighted(samples).logsumexp(dim=1) - self._log_volume
 
     def predictive(self, samples: Samples) -> Tensor:
         """Returns class log-probabilities (B, C)."""

@@ -45,9 +45,11 @@ class SharedGaussians:
 
     A shrinkage or a tail (inf for exactly normal components) that is None is chosen by the data. `for_classes` says
     whether predictions are to tell the components apart, or to give their densities; `foretells` whether it pays to
-    foretell how well (:class:`~cndpm.experts.gaussian.choice.CovarianceChoice`). The routing factor is float32,
-    which halves its cost: the routing margins are whole nats.
+    foretell how well (:class:`~cndpm.experts.gaussian.choice.CovarianceChoice`).
     """
+
+    routing_dtype = torch.float32
+    """Of the routing factor: single precision halves its cost, and the routing margins are whole nats."""
 
     def __init__(
         self,
@@ -58,13 +60,11 @@ class SharedGaussians:
         tail: float | None = None,
         for_classes: bool = True,
         foretells: bool = True,
-        routing_dtype: torch.dtype = torch.float32,
     ) -> None:
         self.statistics = SharedStatistics(origin)
         kind = {"for_classes": for_classes, "foretells": foretells}
         self._given: dict[str, Any] = {"shrinkage": shrinkage, "tail": tail, **kind}
         self.choice = CovarianceChoice(shrinkage, tail, **kind)
-        self.routing_dtype = routing_dtype
         self.n_factorisations = 0
         self._features = features
         self._routing: Factor | None = None
