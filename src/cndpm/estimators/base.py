@@ -21,8 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from cndpm.devices import resolve_device
+from cndpm.estimators.arrays import whole_number
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.journal import Step, consolidate, draw, learning, pruning
+from cndpm.estimators.journal import Step, consolidate, learning, pruning
 from cndpm.estimators.missing import Completions, log_mean_over, mean_over
 from cndpm.estimators.parameters import (
     SEPARATOR,
@@ -218,7 +219,9 @@ class Estimator(Reading):
             random_state: Determines the draws; the model is not changed.
         """
         check_is_fitted(self, "learner_")
-        x, y, experts = draw(self.learner_, n_samples, random_state)
+        n = whole_number(n_samples, "n_samples", least=1, most=1 << 31)
+        seed = whole_number(random_state, "random_state", least=0, most=(1 << 63) - 1)
+        x, y, experts = self.learner_.sample(n, seed=seed)
         return x.cpu().numpy(), self._drawn(y, experts)
 
     @classmethod

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cndpm.estimators.arrays import admit_number, whole_number
+from cndpm.estimators.arrays import admit_number
 from cndpm.model.cndpm import CNDPM
 from cndpm.state import State, copied
 
@@ -149,12 +149,6 @@ def consolidate(learner: CNDPM) -> None:
     """Sleeps on what waits in the memory, and makes answers exact until more is learned."""
     learner.consolidate()
     learner.finish()
-
-
-def draw(learner: CNDPM, n_samples: int, random_state: int) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Draws samples; see :meth:`cndpm.model.cndpm.CNDPM.sample`."""
-    n = whole_number(n_samples, "n_samples", least=1, most=1 << 31)
-    return learner.sample(n, seed=whole_number(random_state, "random_state", least=0, most=(1 << 63) - 1))
 
 
 _AFTER = 1.0

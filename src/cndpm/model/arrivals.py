@@ -25,8 +25,6 @@ from cndpm.model.places import Places
 from cndpm.model.watch import Watch
 from cndpm.state import State, StateError, expect, tensor
 
-__all__ = ["Arrivals"]
-
 Rows = NDArray[np.float64]
 
 _TOGETHER = 0.2
@@ -35,18 +33,11 @@ the pools, and a memory is filled by five of them at least."""
 
 
 class Arrivals:
-    """Receives batches before the experts do.
+    """Receives batches before the experts do: parts that are None let everything pass.
 
-    Args:
-        bank: The experts.
-        extremes: Sets extreme rows aside; None lets everything in.
-        watch: Keeps rows to say how new others are; None where none are kept.
-        places: Pools that answer for rows with targets; None where the experts answer themselves.
-        room: Of the memory: samples that make an expert.
-        device: Where the experts' samples live.
-
-    Attributes:
-        n_waiting: Rows that the experts have not learned yet.
+    `extremes` sets extreme rows aside, `watch` keeps rows to say how new others are, `places` are pools that answer for
+    rows with targets. The memory has `room` for samples that make an expert; the experts' samples live on `device`, and
+    `n_waiting` rows have not been learned by them yet.
 
     Example:
         >>> from cndpm.model.cndpm import CNDPM
@@ -83,12 +74,7 @@ class Arrivals:
         return admitted
 
     def receive(self, x: Rows, targets: Tensor | None) -> SampleBatch | None:
-        """Has the pools learn a batch; returns the rows that the experts learn now, if it is time.
-
-        Args:
-            x: Rows, (B, d).
-            targets: Labels (B,) or values (B, o).
-        """
+        """Has the pools learn rows (B, d), labels (B,) or values (B, o); returns what the experts learn now, if any."""
         assert self.places is not None and targets is not None
         y = targets.numpy()
         if self.extremes is not None and self.extremes.is_needed:
@@ -157,13 +143,7 @@ class Arrivals:
         return {**states, "rows_waiting": waiting, "latest": self._latest.clone()}
 
     def load_state_dict(self, state: State, n_experts: int, check: Callable[[State], None]) -> None:
-        """Restores it to the bit.
-
-        Args:
-            state: As :meth:`state_dict` returns it.
-            n_experts: K.
-            check: Raises StateError where `x` and `y` of samples are none of this learner.
-        """
+        """Restores it to the bit; `check` raises StateError where `x` and `y` of samples are none of this learner."""
         waiting = state.get("rows_waiting")
         if not isinstance(waiting, list) or not all(isinstance(one, list) and len(one) == 2 for one in waiting):
             raise StateError("'rows_waiting' must be a list of samples with their targets")

@@ -17,14 +17,13 @@ from cndpm.state import Keeps, State, copied, part
 
 __all__ = ["FunctionFeatures", "ModuleFeatures"]
 
-_AT_ONCE = 256
-"""Samples that a module or a function is given at once."""
-
 
 class StandardisedFeatures(Keeps, FeatureMap):
     """Standardises rows that are given by a module or a function; abstract."""
 
     kept: ClassVar = {"standardised": part()}
+    _at_once = 256
+    """Samples that a module or a function is given together."""
 
     def __init__(self) -> None:
         self._standardised = IdentityFeatures()
@@ -71,7 +70,7 @@ class ModuleFeatures(StandardisedFeatures):
     def _rows(self, x: Tensor) -> Tensor:
         self.module.to(x.device)
         try:
-            return torch.cat([self.module(chunk).flatten(1).float() for chunk in torch.split(x, _AT_ONCE)])
+            return torch.cat([self.module(chunk).flatten(1).float() for chunk in torch.split(x, self._at_once)])
         except (RuntimeError, AttributeError) as error:
             raise ValueError(
                 f"the module given as features cannot be applied to samples of shape {tuple(x.shape[1:])}: {error}"
@@ -109,7 +108,7 @@ class FunctionFeatures(StandardisedFeatures):
         self.function = function
 
     def _rows(self, x: Tensor) -> Tensor:
-        return torch.cat([self._part(part) for part in torch.split(x, _AT_ONCE)])
+        return torch.cat([self._part(part) for part in torch.split(x, self._at_once)])
 
     def _part(self, x: Tensor) -> Tensor:
         made = np.asarray(self.function(x.cpu().numpy()), dtype=np.float32)
