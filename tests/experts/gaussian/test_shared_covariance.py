@@ -6,6 +6,7 @@ import torch
 from scipy.stats import multivariate_normal
 
 from cndpm.experts.chunks import Samples
+from cndpm.experts.gaussian.choice import CovarianceChoice
 from cndpm.experts.gaussian.factor import log_elliptical
 from cndpm.experts.gaussian.provisional import LOG_FLOOR, ProvisionalGaussians
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
@@ -39,7 +40,7 @@ class InDouble(SharedGaussians):
 
 def fitted(d: int = 4, **options) -> tuple[SharedGaussians, torch.Tensor, torch.Tensor]:
     z, weights = blobs(200, d, 0)
-    gaussians = InDouble(z.mean(dim=0), features_of, **options)
+    gaussians = InDouble(z.mean(dim=0), features_of, CovarianceChoice(**options))
     gaussians.add_components(3)
     gaussians.found(z, weights)
     return gaussians, z, weights
@@ -181,7 +182,7 @@ def test_margins_drift_as_those_of_samples_do():
     """A fourth component far away moves the prior, and with it what "new" is like, once routing is renewed."""
     z, weights = blobs(3000, 10, 0)
     weights = torch.nn.functional.pad(weights, (0, 1))
-    gaussians = InDouble(z.mean(dim=0), features_of, tail=math.inf)
+    gaussians = InDouble(z.mean(dim=0), features_of, CovarianceChoice(tail=math.inf))
     gaussians.add_components(4)
     gaussians.found(z[:2000], weights[:2000])
     assert gaussians.margin_drift() is None

@@ -23,6 +23,7 @@ from cndpm.experts.bank import Evidence, Provisional
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.additive import AdditiveBank
+from cndpm.experts.gaussian.choice import CovarianceChoice
 from cndpm.experts.gaussian.factor import host_values
 from cndpm.experts.gaussian.label_table import LabelTable
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
@@ -283,14 +284,9 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
     def _new_gaussians(self, rows: Tensor) -> SharedGaussians | OwnGaussians:
         if self.covariance == "own":
             return OwnGaussians(rows.double().cpu(), self._features)
-        return SharedGaussians(
-            rows.double().mean(dim=0),
-            self._features,
-            shrinkage=self.shrinkage,
-            tail=self.tail,
-            for_classes=self.for_classes,
-            foretells=self._foretells,
-        )
+        kind = {"for_classes": self.for_classes, "foretells": self._foretells}
+        choice = CovarianceChoice(self.shrinkage, self.tail, **kind)
+        return SharedGaussians(rows.double().mean(dim=0), self._features, choice)
 
     def _as_labels(self, x: Tensor, y: Tensor | None) -> Tensor:
         if y is None:
