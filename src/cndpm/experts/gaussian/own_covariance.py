@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -214,7 +214,8 @@ class OwnGaussians:
         """
         if self._factors is None:
             posterior = self._posterior(list(range(self.n_components)))
-            self._factors = self._student_t(_with_prior(posterior, self.prior))
+            joined = [torch.cat([one, prior[None]]) for one, prior in zip(posterior, self.prior, strict=True)]
+            self._factors = self._student_t(NormalInverseWishart(*joined))
         elif self._changed:
             changed = sorted(self._changed)
             for cached, renewed in zip(self._factors, self._student_t(self._posterior(changed)), strict=True):
@@ -228,7 +229,7 @@ class OwnGaussians:
         return degrees, location + self._origin, torch.stack([_cholesky(matrix) for matrix in scale])
 
     def state_dict(self) -> State:
-        prior = {name: getattr(self.prior, name).clone() for name in ("mean", "kappa", "nu", "psi")}
+        prior = {name: value.clone() for name, value in self.prior._asdict().items()}
         sums = {"counts": self.counts, "sums": self._sums, "second_moments": self._second_moments}
         return {"origin": self._origin.clone(), "prior": prior, **{name: value.clone() for name, value in sums.items()}}
 
@@ -245,8 +246,7 @@ class OwnGaussians:
         self._factors = None
 
 
-@dataclass(frozen=True)
-class NormalInverseWishart:
+class NormalInverseWishart(NamedTuple):
     """mu | Sigma ~ N(mean, Sigma / kappa), Sigma ~ IW(psi, nu); leading dimensions are components."""
 
     mean: Tensor  # (..., d)
@@ -306,9 +306,3 @@ def _cholesky(matrix: Tensor) -> Tensor:
     if int(info):
         factor = torch.linalg.cholesky(matrix)  # says what is wrong
     return factor
-
-
-def _with_prior(posterior: NormalInverseWishart, prior: NormalInverseWishart) -> NormalInverseWishart:
-    """Joins the components and, last, the prior in one batch."""
-    names = ("mean", "kappa", "nu", "psi")
-    return NormalInverseWishart(*(torch.cat([getattr(posterior, n), getattr(prior, n)[None]]) for n in names))
