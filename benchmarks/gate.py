@@ -53,7 +53,7 @@ def feature_map(options: argparse.Namespace) -> FeatureMap:
     if options.features == "identity":
         return IdentityFeatures()
     if options.features == "fourier":
-        return FourierFeatures(options.n_fourier, include_input=True)
+        return FourierFeatures(options.n_fourier)
     return PatchFeatures(options.n_patches, views="auto" if options.views == "auto" else ("",))
 
 

@@ -10,6 +10,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -40,7 +41,7 @@ def steps(name: str, *, n_experts: int, device: str, **overrides: Any) -> Iterat
     assert bank._in_training is not None
     for kind, lesson in zip(("predictor asleep", "density asleep"), bank._in_training.lessons, strict=True):
         ending = lesson.schedule
-        lesson.schedule = ending.model_copy(update={"max_steps": 10**9})
+        lesson.schedule = replace(ending, max_steps=10**9)
         yield kind, lesson.advance
         lesson.schedule = ending
     while bank.train(10) < 1:

@@ -107,7 +107,7 @@ def features_computed() -> None:
     """Prints how many feature rows are computed for every row that arrives."""
     for n_features in (30, 32):
         Counting.n_rows, (x, y) = 0, rows(2000, n_features)
-        learner = CNDPM(CNDPMSettings(), input_shape=(n_features,), feature_map=Counting(256, include_input=True))
+        learner = CNDPM(CNDPMSettings(), input_shape=(n_features,), feature_map=Counting(256))
         learner.learn_block(x, y, _BATCH)
         print(f"2,000 rows of {n_features} features: {Counting.n_rows / 2000:.2f} feature rows computed for each")
 

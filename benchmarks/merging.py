@@ -18,7 +18,7 @@ import argparse
 import itertools
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
@@ -38,7 +38,7 @@ from cndpm.datasets import load_dataset
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.model.cndpm import CNDPM
-from cndpm.model.merging import blank, merge, with_same_representation
+from cndpm.model.merging import Joint, blank, with_same_representation
 from cndpm.model.settings import CNDPMSettings
 from cndpm.state import save_state
 
@@ -48,6 +48,21 @@ _N_SHARDS = 4
 Array = NDArray[Any]
 Part = tuple[Array, Array]
 Row = dict[str, Any]
+
+
+def merge(learners: Sequence[CNDPM]) -> CNDPM:
+    """Returns one learner that has learned what all of them have; they are left alone."""
+    first, *others = (_copied(learner) for learner in learners)
+    joint = Joint(first)
+    for learner in others:
+        joint.add(learner)
+    return joint.united()
+
+
+def _copied(learner: CNDPM) -> CNDPM:
+    copy = blank(learner)
+    copy.load_state_dict(learner.state_dict())
+    return copy
 
 
 def overlapping(seed: int) -> Part:

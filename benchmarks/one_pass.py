@@ -170,7 +170,7 @@ def learn(features: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, *, watched
         watched: Whether hits are counted; see :class:`WatchedChoice`.
     """
     first = features(x[:_MEMORY])
-    gaussians = SharedGaussians(first.double().mean(dim=0), lambda samples: samples.x, for_classes=True)
+    gaussians = SharedGaussians(first.double().mean(dim=0), lambda samples: samples.x)
     if watched:
         gaussians.choice = WatchedChoice()
     for start in (0, *range(_MEMORY, len(x), _BLOCK)):

@@ -58,7 +58,6 @@ NAMED = """
 import importlib
 from pathlib import Path
 from cndpm.datasets import fetch_dataset, load_dataset, resolve_data_dir
-from cndpm.estimators.displays import NoveltyDisplay
 from cndpm.extras import MissingExtraError
 
 file = Path("photos/cats/1.png")
@@ -72,7 +71,6 @@ calls = {
     "fetch": lambda: fetch_dataset("mnist", "."),
     "cache": lambda: resolve_data_dir(),
     "images": lambda: load_dataset("photos", "."),
-    "plots": lambda: NoveltyDisplay(np.zeros(2)).plot(),
 }
 for name, call in calls.items():
     try:

@@ -10,15 +10,15 @@ from benchmarks.house import House, words_of_pages
 ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
-    "modules": 284,
-    "lines": 41169,
-    "executable lines": 25796,
-    "docstring lines": 7993,
+    "modules": 283,
+    "lines": 41443,
+    "executable lines": 26040,
+    "docstring lines": 7996,
     "function median": 6,
     "function 90 %": 16,
-    "function longest": 55,
-    "public names": 322,
-    "numeric constants": 166,
+    "function longest": 66,
+    "public names": 317,
+    "numeric constants": 165,
     "file names used twice": 2,
 }
 MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 14, "Monitor": 8, "Engine": 3}

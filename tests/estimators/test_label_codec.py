@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -107,7 +106,7 @@ def test_a_copy_learns_alone():
 def test_labels_are_counted_as_often_as_they_come():
     codec = LabelCodec()
     codec.encode(["a", "b", "a"], learn=True)
-    codec.encode(["a", "c"], torch.tensor([5, 7]), learn=True)  # a row that comes five times, one that comes twice
+    codec.encode(["a", "c"], np.array([5, 2]), learn=True)  # a row that comes five times, one that comes twice
     assert [codec.count(label) for label in "abcd"] == [7, 1, 2, 0]
 
 

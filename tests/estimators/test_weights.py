@@ -55,6 +55,17 @@ def test_rows_that_are_repeated_as_they_are_learned_leave_the_same_state(kind, n
     assert same(weighted._exported(), repeated._exported())
 
 
+@pytest.mark.parametrize("kind", [CNDPMClassifier, CNDPMRegressor])
+def test_rows_that_are_repeated_in_pieces_are_learned_one_after_the_other(kind, monkeypatch):
+    monkeypatch.setattr("cndpm.estimators.journal._REPEATED", 25)  # two batches of ten
+    often = np.repeat(np.arange(60), WHOLE)
+    weighted, repeated = (kind(memory_size=20, random_state=0).partial_fit(X, RULE) for _ in range(2))
+    weighted.partial_fit(X, RULE, sample_weight=WHOLE)
+    for start in range(0, len(often), 20):
+        repeated.partial_fit(X[often[start : start + 20]], RULE[often[start : start + 20]])
+    assert same(weighted._exported(), repeated._exported())
+
+
 def test_what_most_rows_are_is_told_with_their_weights():
     x = X[:20].copy()
     x[:12, 1] = 1e16

@@ -153,12 +153,3 @@ def test_samples_and_what_was_derived_of_them_go_when_nobody_holds_them():
     finally:
         if gc_was_on:
             gc.enable()
-
-
-@pytest.mark.parametrize("start", [0, 6, 12])
-def test_samples_that_repeat_are_cut_as_if_each_were_there_so_often(start):
-    x, times = torch.arange(14.0).reshape(7, 2), torch.tensor([3, 1, 4, 2, 5, 1, 2])
-    plain = x.repeat_interleave(times, dim=0)
-    repeated = open_block(x, 3, chunk_size=6, start=start, ends=times.cumsum(0))
-    together = zip(open_block(plain, 3, chunk_size=6, start=start), repeated, strict=True)
-    assert all(torch.equal(one.x, other.x) for one, other in together)

@@ -1,9 +1,10 @@
 """Streams of rows whose scale changes: experts, answers and resuming."""
 
 import torch
+from benchmarks.merging import merge
 
 from cndpm.model.cndpm import CNDPM
-from cndpm.model.merging import merge, with_same_representation
+from cndpm.model.merging import with_same_representation
 from cndpm.model.settings import CNDPMSettings
 
 SETTINGS = CNDPMSettings(memory_size=100, n_fourier=60)

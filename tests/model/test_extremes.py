@@ -38,14 +38,6 @@ def test_a_wild_row_among_the_first_is_found():
     assert extremes.judge(x).nonzero().flatten().tolist() == [3]
 
 
-def test_a_block_is_looked_at_with_the_repetitions_of_its_rows():
-    x, times = rows(12), torch.arange(12) % 4 + 1
-    x[3:6, 1] = 1e14
-    looked = Extremes().look(x, times.cumsum(0))
-    assert torch.equal(looked.repeat_interleave(times, dim=0), Extremes().look(x.repeat_interleave(times, dim=0)))
-    assert not torch.equal(looked, Extremes().look(x))
-
-
 @pytest.mark.parametrize("batch_size", [1, 10, 300])
 def test_what_cannot_be_learned_is_set_aside_wherever_it_comes_and_whatever_the_scale(batch_size):
     for scale in (1.0, 1e9, 1e13):

@@ -140,8 +140,7 @@ def learn_both(stream: Stream, batch_size: int, *, by_block: bool, **changes: An
 def _double_precision():
     """The oracle knows no other; how much single precision changes is a test of its own."""
     with pytest.MonkeyPatch.context() as patch:
-        defaults = shared_covariance.SharedGaussians.__init__.__kwdefaults__
-        patch.setitem(defaults, "routing_dtype", torch.float64)
+        patch.setattr(shared_covariance.SharedGaussians, "routing_dtype", torch.float64)
         yield
 
 
@@ -269,7 +268,7 @@ def test_rows_that_judge_a_shrinkage_are_at_most_a_block(monkeypatch):
 
 
 def test_single_precision_changes_no_decision_and_answers_by_little(monkeypatch):
-    monkeypatch.setitem(shared_covariance.SharedGaussians.__init__.__kwdefaults__, "routing_dtype", torch.float32)
+    monkeypatch.setattr(shared_covariance.SharedGaussians, "routing_dtype", torch.float32)
     (x, y), learner, oracle, of_learner, of_oracle = learn_both(returning(), 10, by_block=True)
     assert of_learner == of_oracle
     evidence, expected = learner.bank.evidence(Samples(x), y), oracle.evidence(x, y)

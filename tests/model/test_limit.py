@@ -69,7 +69,7 @@ def test_experts_of_the_same_labels_are_the_most_alike():
     for shift, label in ((0.0, 0), (1.0, 1), (9.0, 0)):
         bank.found(Samples(shift + torch.randn(40, 4, generator=generator)), torch.full((40,), label))
         bank.train(1)
-    alike = bank.merging.affinity().fill_diagonal_(-torch.inf)
+    alike = bank.affinity().fill_diagonal_(-torch.inf)
     assert divmod(int(alike.argmax()), 3) in ((0, 2), (2, 0))
     assert alike[0, 1] > alike[1, 2]
 

@@ -2,14 +2,14 @@
 
 import pytest
 import torch
-from benchmarks.merging import sums
+from benchmarks.merging import merge, sums
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.model.cndpm import CNDPM
-from cndpm.model.merging import merge, with_same_representation
+from cndpm.model.merging import with_same_representation
 from cndpm.model.settings import CNDPMSettings
 from cndpm.state.tree import detach_tensors
 

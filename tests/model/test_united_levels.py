@@ -4,11 +4,12 @@ import math
 
 import pytest
 import torch
+from benchmarks.merging import merge
 
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.joined_levels import joined_levels, united_levels
 from cndpm.model.learned_level import LearnedLevel
-from cndpm.model.merging import merge, with_same_representation
+from cndpm.model.merging import with_same_representation
 from cndpm.model.settings import CNDPMSettings
 
 

@@ -79,8 +79,8 @@ class Oracle:
             raise ValueError("the oracle knows fully connected networks only (architecture='mlp')")
         if not isinstance(density, Variational) or experts.training.sleep_until != "steps":
             raise ValueError("the oracle knows density='vae' and sleep_until='steps' only")
-        if (density.likelihood, density.bound) != ("unit-gaussian", "elbo"):
-            raise ValueError("the oracle knows likelihood='unit-gaussian' and bound='elbo' only")
+        if density.likelihood != "unit-gaussian":
+            raise ValueError("the oracle knows likelihood='unit-gaussian' only")
         self.log_alpha = novelty.log_alpha
         self.experts_settings, self.training = experts, experts.training
         self.networks, self.density, self.predictor = networks, density, predictor

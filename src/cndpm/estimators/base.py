@@ -21,9 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from cndpm.devices import resolve_device
-from cndpm.estimators.explanation import mixture_html
+from cndpm.estimators.arrays import whole_number
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.journal import Step, consolidate, draw, learning, pruning
+from cndpm.estimators.journal import Step, consolidate, learning, pruning
 from cndpm.estimators.missing import Completions, log_mean_over, mean_over
 from cndpm.estimators.parameters import (
     SEPARATOR,
@@ -49,6 +49,9 @@ from cndpm.names import UnknownNameError
 __all__ = ["Estimator"]
 
 E = TypeVar("E", bound="Saved")
+
+Times = NDArray[np.int64] | None
+"""How often each sample is learned, (n,); None where each is once."""
 
 _SEEDS = np.iinfo(np.int32).max
 
@@ -216,7 +219,9 @@ class Estimator(Reading):
             random_state: Determines the draws; the model is not changed.
         """
         check_is_fitted(self, "learner_")
-        x, y, experts = draw(self.learner_, n_samples, random_state)
+        n = whole_number(n_samples, "n_samples", least=1, most=1 << 31)
+        seed = whole_number(random_state, "random_state", least=0, most=(1 << 63) - 1)
+        x, y, experts = self.learner_.sample(n, seed=seed)
         return x.cpu().numpy(), self._drawn(y, experts)
 
     @classmethod
@@ -257,15 +262,6 @@ class Estimator(Reading):
         return self
 
     @answers
-    def _html_repr(self) -> str:
-        """Shows the parameters and, once fitted, the experts in a notebook."""
-        shown: str = super()._html_repr()
-        if not hasattr(self, "learner_"):
-            return shown
-        memory = (len(self.learner_.memory), self.learner_.memory.capacity)
-        return shown + mixture_html(type(self).__name__, self.counts_.tolist(), memory=memory)
-
-    @answers
     def with_same_representation(self) -> Self:
         """Returns a model that has learned nothing but represents samples as this one does, for :func:`cndpm.merge`.
 
@@ -274,7 +270,9 @@ class Estimator(Reading):
         check_is_fitted(self, "learner_")
         learner = with_same_representation(self.learner_)
         blank: Self = clone(self)
-        blank._import({**self._exported(), "learner": learner.state_dict(), "label_counts": None})
+        exported = self._exported()
+        counts = [0] * len(exported.get("labels", ()))
+        blank._import({**exported, "learner": learner.state_dict(), "label_counts": counts})
         return blank
 
     # Inside
@@ -342,9 +340,9 @@ class Estimator(Reading):
         """Returns targets that were read as the learner takes them, none of them new."""
         return targets
 
-    def _go_on(self, x: Tensor, targets: Any, ends: Tensor | None) -> None:
+    def _go_on(self, x: Tensor, targets: Any, times: Times) -> None:
         """Learns samples that are read and weighted."""
-        self._learn(x, targets, ends)
+        self._learn(x, targets, times)
 
     def _teach_anew(self, X: Any, y: Any = None, sample_weight: Any = None, *, is_table: bool = True) -> Self:
         """Forgets everything, learns samples as a stream, and consolidates."""
@@ -359,9 +357,9 @@ class Estimator(Reading):
         fresh = self._blank()
         x, targets = fresh._read_pair(X, y, reset=True)
         fresh._start()
-        x, targets, ends = fresh._weighted(sample_weight, x, targets, is_table=is_table)
-        targets = fresh._begin(targets, ends, **given)
-        learning(x, targets, fresh.batch_size, ends, verbose=bool(self.verbose)).run(fresh._learner, None)
+        x, targets, times = fresh._weighted(sample_weight, x, targets, is_table=is_table)
+        targets = fresh._begin(targets, times, **given)
+        learning(x, targets, fresh.batch_size, times, verbose=bool(self.verbose)).run(fresh._learner, None)
         return fresh
 
     def _start(self) -> None:
@@ -395,27 +393,28 @@ class Estimator(Reading):
         novelty = np.full(len(x), np.nan) if self.learner_.watch is None else self.learner_.watch.novelty(x)
         return {"expert": expert, "expert_proba": np.exp(share), "novelty": mean_over(ways, novelty)}
 
-    def _weighted(self, sample_weight: Any, x: Tensor, y: Any, *, is_table: bool = False) -> tuple[Tensor, Any, Any]:
-        """Returns samples, and where repetitions of each end by its weight; a first call must leave something to learn.
+    def _weighted(self, sample_weight: Any, x: Tensor, y: Any, *, is_table: bool = False) -> tuple[Tensor, Any, Times]:
+        """Returns samples, and how often each is learned by its weight; a first call must leave something to learn.
 
         Of a table weights are relative, and the order counts for nothing where it has few rows.
         """
-        ends = None
+        times: Times = None
         if sample_weight is not None:
             n_before = self._learner.events.n_samples if "_learner" in vars(self) else 0
             times = times_learned(sample_weight, x.numpy(), seed=self._seed, n_before=n_before, is_table=is_table)
             if not times.any() and "_learner" not in vars(self):
                 raise ValueError("sample_weight leaves nothing to learn: all weights are next to 0. Raise one of them.")
-            ends = None if times.sum() <= FEW else torch.from_numpy(times[times > 0].cumsum())
-            x, y = _taken(x, y, np.repeat(np.arange(len(times)), times if ends is None else times > 0))
-        if is_table and ends is None and (order := few_in_order(x.numpy(), y, seed=self._seed)) is not None:
+            are_few = times.sum() <= FEW
+            x, y = _taken(x, y, np.repeat(np.arange(len(times)), times if are_few else times > 0))
+            times = None if are_few else times[times > 0]
+        if is_table and times is None and (order := few_in_order(x.numpy(), y, seed=self._seed)) is not None:
             x, y = _taken(x, y, order)
-        return x, y, ends
+        return x, y, times
 
-    def _learn(self, x: Tensor, y: Tensor | None, ends: Tensor | None = None, **attributes: Any) -> None:
+    def _learn(self, x: Tensor, y: Tensor | None, times: Times = None, **attributes: Any) -> None:
         """Learns the next samples, with the attributes that go with them; nothing where weights leave none."""
         if x.shape[0]:
-            self._apply(learning(x, y, self.batch_size, ends, verbose=bool(self.verbose)), **attributes)
+            self._apply(learning(x, y, self.batch_size, times, verbose=bool(self.verbose)), **attributes)
 
 
 def _taken(x: Tensor, y: Any, at: NDArray[np.int64]) -> tuple[Tensor, Any]:

@@ -16,14 +16,14 @@ from sklearn.utils.validation import assert_all_finite, check_consistent_length,
 from torch import Tensor
 
 from cndpm.estimators.arrays import as_array, plain_labels, readable, scored_by
-from cndpm.estimators.base import Estimator, declared
+from cndpm.estimators.base import Estimator, Times, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.label_codec import LabelCodec, from_plain, to_plain
 from cndpm.estimators.missing import Completions, log_mean_over
 from cndpm.estimators.weights import log_class_weights
 from cndpm.experts.pool.class_pool import When
-from cndpm.state import State, StateError
+from cndpm.state import State, StateError, expect, listed, whole
 
 __all__ = ["CNDPMClassifier"]
 
@@ -190,15 +190,15 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         labels: NDArray[Any] = np.array(self._codec.labels, dtype=object)[y.cpu().numpy()]
         return labels.astype(self.classes_.dtype)
 
-    def _go_on(self, x: Tensor, targets: Any, ends: Tensor | None, classes: Sequence[Any] | None = None) -> None:
+    def _go_on(self, x: Tensor, targets: Any, times: Times, classes: Sequence[Any] | None = None) -> None:
         if classes is not None and set(LabelCodec(classes).labels) != set(self._codec.labels):
             raise ValueError(f"classes={list(classes)} differs from the first call's: {self._codec.labels}")
         codec = self._codec.copy()  # new labels are only taken over once all are found good
-        self._learn(x, torch.from_numpy(codec.encode(targets, ends, learn=True)), ends, _codec=codec)
+        self._learn(x, torch.from_numpy(codec.encode(targets, times, learn=True)), times, _codec=codec)
 
-    def _begin(self, targets: Any, ends: Tensor | None, classes: Sequence[Any] | None = None) -> Tensor:
+    def _begin(self, targets: Any, times: Times, classes: Sequence[Any] | None = None) -> Tensor:
         self._codec = LabelCodec(() if classes is None else classes, closed=classes is not None)
-        indices = torch.from_numpy(self._codec.encode(targets, ends, learn=True))
+        indices = torch.from_numpy(self._codec.encode(targets, times, learn=True))
         self._learner = self._make_learner(n_classes=len(self._codec) if self._codec.closed else None)
         return indices
 
@@ -209,7 +209,10 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     def _import(self, state: State) -> None:
         codec = LabelCodec([from_plain(label) for label in state["labels"]], closed=state["closed"])
-        codec.counts = _label_counts(state.get("label_counts"), len(codec))
+        expect(state, {"label_counts": listed(whole())})
+        if len(state["label_counts"]) != len(codec):
+            raise StateError(f"label_counts must be {len(codec)} numbers; got {len(state['label_counts'])}")
+        codec.counts = list(state["label_counts"])
         n_classes = len(codec) if codec.closed else None
         if state["n_classes"] != n_classes:
             raise StateError(f"n_classes must be {n_classes}, as its labels say; got {state['n_classes']}")
@@ -217,16 +220,6 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         if (n_known := self._learner.n_known_classes) > len(codec):
             raise StateError(f"n_known_classes must be at most {len(codec)}, as its labels say; got {n_known}")
         self._codec = codec
-
-
-def _label_counts(counts: Any, n_labels: int) -> list[int]:
-    """Returns how often each label was learned, as a file says it; 0 for those of versions that did not count."""
-    if counts is None:
-        return [0] * n_labels
-    is_count = isinstance(counts, list) and all(type(n) is int and n >= 0 for n in counts)
-    if not is_count or len(counts) != n_labels:
-        raise StateError(f"label_counts must be {n_labels} whole numbers of at least 0; got {str(counts)[:80]}")
-    return list(counts)
 
 
 def _labels(y: Any) -> Any:

@@ -11,7 +11,7 @@ from sklearn.base import DensityMixin, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from cndpm.estimators.base import Estimator, declared
+from cndpm.estimators.base import Estimator, Times, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.missing import log_mean_over
@@ -133,5 +133,5 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
     def _drawn(self, y: Tensor | None, experts: Tensor) -> NDArray[Any]:
         return experts.cpu().numpy()
 
-    def _begin(self, targets: None, ends: Tensor | None) -> None:
+    def _begin(self, targets: None, times: Times) -> None:
         self._learner = self._make_learner()

@@ -16,9 +16,11 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
-from cndpm.estimators.arrays import admit_number, whole_number
+from cndpm.estimators.arrays import admit_number
 from cndpm.model.cndpm import CNDPM
 from cndpm.state import State, copied
 
@@ -27,6 +29,9 @@ _RATIO = 80.0
 
 _MOST_BYTES = 1 << 26
 """Bytes of samples that steps may hold, together, when a call ends."""
+
+_REPEATED = 4000
+"""Samples that are made at once of those that are repeated."""
 
 Between = Callable[[int], None]
 """Called between two batches with the number of samples learned so far."""
@@ -108,16 +113,30 @@ def _mark(learner: CNDPM) -> tuple[int, int, int]:
 
 
 def learning(
-    x: Tensor, y: Tensor | None, batch_size: int, ends: Tensor | None = None, *, verbose: bool = False
+    x: Tensor, y: Tensor | None, batch_size: int, times: NDArray[np.int64] | None = None, *, verbose: bool = False
 ) -> Step:
-    """Returns the step that learns samples, which nobody else changes, batch by batch."""
+    """Returns the step that learns samples, which nobody else changes, batch by batch; each so many `times`."""
 
     def run(learner: CNDPM, between: Between | None) -> None:
-        told = progress_of(learner, len(x) if ends is None else int(ends[-1]), between) if verbose else None
+        told = progress_of(learner, len(x) if times is None else int(times.sum()), between) if verbose else None
         with told or nullcontext(between) as after_batch:
-            learner.learn_block(x, y, batch_size, ends=ends, after_batch=after_batch)
+            if times is None:
+                learner.learn_block(x, y, batch_size, after_batch=after_batch)
+            else:
+                _learn_repeated(learner, x, y, batch_size, times, after_batch)
 
-    return Step(run, x.nbytes + (0 if y is None else y.nbytes) + (0 if ends is None else ends.nbytes))
+    return Step(run, x.nbytes + (0 if y is None else y.nbytes))
+
+
+def _learn_repeated(
+    learner: CNDPM, x: Tensor, y: Tensor | None, batch_size: int, times: NDArray[np.int64], between: Between | None
+) -> None:
+    """Repeats samples as they are learned, some at once: a heavy one takes no more memory than a light one."""
+    ends, size = times.cumsum(), batch_size * max(1, _REPEATED // batch_size)
+    for begin in range(0, int(ends[-1]), size):
+        at = np.searchsorted(ends, np.arange(begin, min(begin + size, ends[-1])), side="right")
+        told = None if between is None else lambda n, begin=begin: between(begin + n)
+        learner.learn_block(x[at], None if y is None else y[at], batch_size, after_batch=told)
 
 
 def pruning(x: Tensor, y: Tensor | None, threshold: float) -> Step:
@@ -130,12 +149,6 @@ def consolidate(learner: CNDPM) -> None:
     """Sleeps on what waits in the memory, and makes answers exact until more is learned."""
     learner.consolidate()
     learner.finish()
-
-
-def draw(learner: CNDPM, n_samples: int, random_state: int) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Draws samples; see :meth:`cndpm.model.cndpm.CNDPM.sample`."""
-    n = whole_number(n_samples, "n_samples", least=1, most=1 << 31)
-    return learner.sample(n, seed=whole_number(random_state, "random_state", least=0, most=(1 << 63) - 1))
 
 
 _AFTER = 1.0

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from cndpm.estimators.arrays import readable
 
@@ -42,8 +41,13 @@ class LabelCodec:
         other.labels, other._index, other.counts = self.labels.copy(), self._index.copy(), self.counts.copy()
         return other
 
-    def encode(self, y: Sequence[Any] | NDArray[Any], ends: Tensor | None = None, *, learn: bool) -> NDArray[np.int64]:
-        """Returns the indices of labels, (n,); `learn` counts them and adds unknown ones, which are an error else."""
+    def encode(
+        self, y: Sequence[Any] | NDArray[Any], times: NDArray[np.int64] | None = None, *, learn: bool
+    ) -> NDArray[np.int64]:
+        """Returns the indices of labels, (n,); `learn` counts them, each so many `times`, and adds unknown ones.
+
+        These are an error else.
+        """
         values = label_values(y)
         unknown = list(filterfalse(self._index.__contains__, dict.fromkeys(values)))
         if unknown and (self.closed or not learn):
@@ -54,7 +58,7 @@ class LabelCodec:
         indices = list(map(self._index.__getitem__, values))
         if learn:
             for i, index in enumerate(indices):
-                self.counts[index] += 1 if ends is None else int(ends[i] - ends[i - 1] if i else ends[0])
+                self.counts[index] += 1 if times is None else int(times[i])
         return np.array(indices, dtype=np.int64)
 
     def find(self, label: Any) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from torch import nn
 
 from cndpm.devices import resolve_device
-from cndpm.estimators.arrays import CHANNELS, whole_number
+from cndpm.estimators.arrays import CHANNELS, admit_number, whole_number
 from cndpm.estimators.weights import check_class_weight
 from cndpm.experts.features import FeatureMap, FunctionFeatures, ModuleFeatures
 from cndpm.model.settings import CNDPMSettings
@@ -100,9 +100,7 @@ def check_unchanged(begun: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 
 def check_rate(rate: Any) -> None:
     """Checks a rate of false alarms: a number between 0 and 1."""
-    if isinstance(rate, bool) or not isinstance(rate, Real):
-        raise TypeError(f"false_alarm_rate must be a number; got {rate!r}")
-    if not 0 < float(rate) < 1:
+    if not 0 < admit_number(rate, "false_alarm_rate") < 1:
         raise ValueError(f"false_alarm_rate is a share of known rows between 0 and 1; got {rate}. Take 0.05, say.")
 
 

@@ -108,7 +108,7 @@ class Reading(Saved):
         return {**super()._export(), "reader": None if reader is None else reader.state_dict()}
 
     def _import(self, state: State) -> None:
-        if (reader := restore_reader(state.get("reader"))) is not None:
+        if (reader := restore_reader(state["reader"])) is not None:
             self._reads = reader
         super()._import(state)
 

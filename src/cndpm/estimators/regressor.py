@@ -14,7 +14,7 @@ from sklearn.metrics import r2_score
 from torch import Tensor
 
 from cndpm.estimators.arrays import admit_magnitude, admit_number, as_array, plain_rows, readable, scored_by
-from cndpm.estimators.base import Estimator, declared
+from cndpm.estimators.base import Estimator, Times, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.missing import Completions, mean_over
@@ -131,7 +131,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
     def _drawn(self, y: Tensor, experts: Tensor) -> NDArray[Any]:
         return (y[:, 0] if self._flat_target else y).cpu().numpy()
 
-    def _begin(self, targets: Tensor, ends: Tensor | None) -> Tensor:
+    def _begin(self, targets: Tensor, times: Times) -> Tensor:
         self._learner = self._make_learner(n_outputs=targets.shape[1])
         return targets
 

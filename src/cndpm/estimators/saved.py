@@ -53,7 +53,7 @@ def _check(state: State, parameters: frozenset[str]) -> None:
         raise StateError("feature_names_in must be a name for every feature, or nothing")
     if not isinstance(params, dict) or not params.keys() <= parameters:
         raise StateError(f"params must be some of {', '.join(sorted(parameters))}; got {str(params)[:200]}")
-    if not _is_text(state.get("merged_from", [])):
+    if not _is_text(state["merged_from"]):
         raise StateError("merged_from must be a list of texts")
     if broken := _broken(state):
         raise StateError(f"values that are not finite in {', '.join(broken[:3])}, or beyond {_BEYOND:g}")
@@ -241,7 +241,7 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
         )
         learner.load_state_dict(state["learner"])
         self._learner = learner
-        self._merged_from = frozenset(state.get("merged_from", ()))
+        self._merged_from = frozenset(state["merged_from"])
 
     def _rehearse(self) -> None:
         """Answers for a sample of zeros, experts too: parts of a file that do not fit each other show here."""

@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 import torch
 from torch import Tensor
 
-from cndpm.experts.chunks import Ends, Samples
+from cndpm.experts.chunks import Samples
 from cndpm.learner import Footprint
 from cndpm.state import State
 
@@ -47,7 +47,47 @@ class Provisional(Protocol):
         """Returns p(y | x) as one expert would: (B, C) or (B, 2, n_outputs)."""
 
 
-class Bank(ABC):
+class Merging(ABC):
+    """Takes in the experts of other banks, tells which are the same, and makes one of them.
+
+    It stands apart from the rest of a bank, as Algorithm 1 needs none of it.
+    """
+
+    def extend(self, other: Any) -> None:
+        """Appends the experts of a bank with the same representation behind its own; the other need not be kept.
+
+        Call :meth:`Bank.margin_drift` when all are there: what the experts share is renewed then.
+        """
+        if not isinstance(other, type(self)):
+            raise TypeError(f"a {type(self).__name__} takes experts of its own kind; got a {type(other).__name__}")
+        self._extend(other)
+
+    @abstractmethod
+    def _extend(self, other: Any) -> None:
+        """Appends the experts of a bank of the same kind."""
+
+    @abstractmethod
+    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
+        """Returns the share of the samples of expert b that expert a would take for its own, [a, b], (K, K).
+
+        It takes those of a margin above its level (K,). Of the experts of one mixture, told by `sources` (K,), only the
+        best takes a sample. Networks do not tell without samples: every expert explains its own alone.
+        """
+
+    @abstractmethod
+    def unite(self, groups: Sequence[Sequence[int]]) -> None:
+        """Makes one expert of every group, ascending within; the groups, together all experts, stay in order."""
+
+    def affinity(self) -> Tensor | None:
+        """Returns how alike experts are, by what they have learned, (K, K), the higher the more; None for networks."""
+        return None
+
+    @abstractmethod
+    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
+        """Gives class c the index mapping[c], all different, among `n_classes` from now on."""
+
+
+class Bank(Merging):
     """All experts of a mixture. Shapes: B samples (B, ...), M of a memory, K experts, C classes.
 
     Targets y are class indices (B,) or values (B, n_outputs), None where there are none. What experts share, such as a
@@ -79,17 +119,12 @@ class Bank(ABC):
     def counts(self) -> Tensor:
         """N_k, the samples that each expert has learned, (K,), float64, on the host; one in training does not count."""
 
-    @property
     @abstractmethod
-    def merging(self) -> Merging:
-        """Merges these experts with those of other banks."""
-
-    @abstractmethod
-    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0, ends: Ends = None) -> Iterator[Samples]:
+    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         """Cuts inputs (n, *input_shape) into batches whose features are computed together; see :func:`.open_block`.
 
         By default a batch has as many samples as an answer is best computed for at once; `start` is the first that is
-        wanted, `ends` where repetitions end. ValueError: x is outside the experts' domain; the message says what to do.
+        wanted. ValueError: x is outside the experts' domain; the message says what to do.
         """
 
     @abstractmethod
@@ -142,6 +177,10 @@ class Bank(ABC):
     def remove(self, k: int, into: int | None) -> None:
         """Removes expert k; `into` receives its count, and sums where experts are sums; None drops a network's."""
 
+    def unite(self, groups: Sequence[Sequence[int]]) -> None:
+        for k, into in sorted(((k, group[0]) for group in groups for k in group[1:]), reverse=True):
+            self.remove(k, into=into)
+
     @abstractmethod
     def representation(self) -> State:
         """Returns what the first memory fixed for all experts, such as fitted features; other banks can adopt it."""
@@ -191,48 +230,3 @@ class Bank(ABC):
     @abstractmethod
     def load_state_dict(self, state: State) -> object:
         """Restores the state to the bit."""
-
-
-class Merging(ABC):
-    """Puts the experts of one bank into another, tells which are the same, and makes one of them.
-
-    It stands apart from the contract of a bank, which offers it as `Bank.merging`, as Algorithm 1 needs none of it.
-    """
-
-    def __init__(self, bank: Any) -> None:
-        self._bank = bank
-
-    def extend(self, other: Bank) -> None:
-        """Appends the experts of a bank with the same representation behind its own; the other need not be kept.
-
-        Call :meth:`Bank.margin_drift` when all are there: what the experts share is renewed then.
-        """
-        kind = type(self._bank)
-        if not isinstance(other, kind):
-            raise TypeError(f"a {kind.__name__} takes experts of its own kind; got a {type(other).__name__}")
-        self._extend(other)
-
-    @abstractmethod
-    def _extend(self, other: Any) -> None:
-        """Appends the experts of a bank of the same kind."""
-
-    @abstractmethod
-    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
-        """Returns the share of the samples of expert b that expert a would take for its own, [a, b], (K, K).
-
-        It takes those of a margin above its level (K,). Of the experts of one mixture, told by `sources` (K,), only the
-        best takes a sample. Networks do not tell without samples: every expert explains its own alone.
-        """
-
-    def unite(self, groups: Sequence[Sequence[int]]) -> None:
-        """Makes one expert of every group, ascending within; the groups, together all experts, stay in order."""
-        for k, into in sorted(((k, group[0]) for group in groups for k in group[1:]), reverse=True):
-            self._bank.remove(k, into=into)
-
-    def affinity(self) -> Tensor | None:
-        """Returns how alike experts are, by what they have learned, (K, K), the higher the more; None for networks."""
-        return None
-
-    @abstractmethod
-    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
-        """Gives class c the index mapping[c], all different, among `n_classes` from now on."""

@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 
 Value = TypeVar("Value")
-Ends = Tensor | None  # samples up to the last repetition of each one that is held, (n,); None where each comes once
 
 _MAX_KEPT = 4
 """Buffers of a thread that are kept, the largest."""
@@ -74,11 +73,6 @@ class Samples:
             self._alone = Samples(self.x)
         return self._alone
 
-    @staticmethod
-    def places(begin: int, end: int, ends: Ends) -> Any:
-        """Returns where samples `begin` to `end` of a block are held, as an index of tensors and arrays."""
-        return slice(begin, end) if ends is None else torch.bucketize(torch.arange(begin + 1, end + 1), ends).numpy()
-
     def select(self, rows: Tensor) -> Samples:
         """Returns some of the samples, by mask or index on the host, with those of their features that are known."""
         selected = Samples(self.x[rows.to(self.x.device)])
@@ -109,7 +103,7 @@ class Samples:
 
 
 def open_block(
-    x: Tensor, batch_size: int, *, chunk_size: int, start: int = 0, ends: Ends = None, in_order: bool = False
+    x: Tensor, batch_size: int, *, chunk_size: int, start: int = 0, in_order: bool = False
 ) -> Iterator[Samples]:
     """Cuts a block into batches that share chunks of about `chunk_size` samples, whole batches each.
 
@@ -117,20 +111,18 @@ def open_block(
     bits wherever one starts, at the beginning of a batch, and however it lies in memory.
     """
     size = batch_size * max(1, chunk_size // batch_size)
-    return chain.from_iterable(_chunks(x, batch_size, size, start, ends, in_order))
+    return chain.from_iterable(_chunks(x, batch_size, size, start, in_order))
 
 
-def _chunks(x: Tensor, batch_size: int, size: int, start: int, ends: Ends, in_order: bool) -> Iterator[list[Samples]]:
+def _chunks(x: Tensor, batch_size: int, size: int, start: int, in_order: bool) -> Iterator[list[Samples]]:
     """Yields the batches of chunk after chunk; the following chunk is at hand when one is begun."""
-    first, n = start - start % size, len(x) if ends is None else int(ends[-1])
-    at: Any = slice(first, first + size) if ends is None else Samples.places(first, min(first + size, n), ends)
-    chunk: Samples | None = Samples(x[at].clone())
+    first = start - start % size
+    chunk: Samples | None = Samples(x[first : first + size].clone())
     while chunk is not None:
         chunk.in_order = in_order
         begin, first = first, first + size
-        if first < n:
-            at = slice(first, first + size) if ends is None else Samples.places(first, min(first + size, n), ends)
-            chunk.following = Samples(x[at].clone())
+        if first < len(x):
+            chunk.following = Samples(x[first : first + size].clone())
         yield [chunk.part(i, i + batch_size) for i in range(max(0, start - begin), len(chunk), batch_size)]
         # A chunk refers to itself, so only the garbage collector would free what was computed of it, and much later.
         done, chunk = chunk, chunk.following

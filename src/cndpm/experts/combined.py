@@ -8,13 +8,14 @@ before learning them (:mod:`cndpm.mixture.pooling`). So the better of the two ne
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Provisional
-from cndpm.experts.chunks import Ends, Samples
+from cndpm.experts.chunks import Samples
 from cndpm.experts.composite import CompositeBank
 from cndpm.experts.features.views import Jitter
 from cndpm.experts.gaussian import GaussianBank
@@ -32,8 +33,8 @@ _NEGLIGIBLE = 1e-3
 class CombinedBank(CompositeBank):
     """A Gaussian bank, which routes and predicts, and a bank of networks of the same experts, which predicts.
 
-    For every batch networks take `wake_steps` steps, on it or on `batch_size` of the `n_recent` latest samples, changed
-    by `jitter`; none for a batch whose labels a network predicted with a mean loss below `content`, in nats. Evidence
+    For every batch networks take `wake_steps` steps, on `batch_size` of the `n_recent` latest samples, changed by
+    `jitter`; none for a batch whose labels a network predicted with a mean loss below `content`, in nats. Evidence
     for or against a predictor has faded to 1/e after `horizon` samples.
     """
 
@@ -43,7 +44,7 @@ class CombinedBank(CompositeBank):
         networks: NeuralBank,
         *,
         jitter: Jitter | None = None,
-        n_recent: int = 0,
+        n_recent: int = 500,
         wake_steps: int = 1,
         content: float = 0.0,
         batch_size: int = 50,
@@ -54,7 +55,7 @@ class CombinedBank(CompositeBank):
         super().__init__(gaussians, networks)
         self.gaussians, self.networks, self.jitter = gaussians, networks, jitter
         self.density_of = gaussians.density_of
-        self.recent = RecentSamples(n_recent, device) if n_recent else None
+        self.recent = RecentSamples(n_recent, device)
         self.wake_steps, self.content, self.batch_size, self.horizon = wake_steps, content, batch_size, horizon
         self._generator = torch.Generator().manual_seed(seed)
         self._grid = exponent_grid(2)
@@ -67,9 +68,9 @@ class CombinedBank(CompositeBank):
 
     # Evaluation
 
-    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0, ends: Ends = None) -> Iterator[Samples]:
+    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         self.networks.open(x)
-        return self.gaussians.open(x, batch_size, start=start, ends=ends)
+        return self.gaussians.open(x, batch_size, start=start)
 
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
         return self.gaussians.log_density(samples, exact=exact)
@@ -91,13 +92,12 @@ class CombinedBank(CompositeBank):
             return
         surprise = self._judge(samples, y, responsibilities)
         self.gaussians.learn(samples, y, responsibilities)
-        batch = (samples.x, y, responsibilities)
+        x = samples.x
         if len(learned) < len(samples):
-            batch = (samples.x[learned.to(samples.x.device)], y[learned], responsibilities[learned])
-        if self.recent is not None:
-            self.recent.add(*batch)
+            x, y, responsibilities = x[learned.to(x.device)], y[learned], responsibilities[learned]
+        self.recent.add(x, y, responsibilities)
         for _ in range(self.wake_steps if surprise > self.content else 0):
-            x, labels, shares = batch if self.recent is None else self.recent.draw(self.batch_size, self._generator)
+            x, labels, shares = self.recent.draw(self.batch_size, self._generator)
             x = x if self.jitter is None else self.jitter(x, self._generator)
             self.networks.learn(Samples(x), labels, shares)
 
@@ -106,17 +106,19 @@ class CombinedBank(CompositeBank):
         self.gaussians.found(samples, y)
         self.networks.found(samples, y)
         n_experts = len(self.counts)
-        if self.recent is not None:
-            self.recent.begin(samples.x, y.cpu(), n_experts=n_experts + 1)
+        self.recent.begin(samples.x, y.cpu(), n_experts=n_experts + 1)
         if self.jitter is not None and not n_experts:
             self.jitter.fit(samples.x, y)
 
-    def _welcome(self, n_experts: int) -> None:
-        if len(self._evidence) < n_experts:
+    def train(self, max_steps: int) -> float:
+        done = super().train(max_steps)
+        if len(self._evidence) < len(self.counts):
             self._evidence = torch.cat([self._evidence, self._evidence.new_zeros(1, len(self._grid))])
+        return done
 
-    def _forget(self, k: int, into: int | None) -> None:
-        if self.recent is not None and into is not None:
+    def remove(self, k: int, into: int | None) -> None:
+        super().remove(k, into)
+        if into is not None:
             self.recent.merge(k, into)
         self._evidence = torch.cat([self._evidence[:k], self._evidence[k + 1 :]])
 
@@ -128,19 +130,20 @@ class CombinedBank(CompositeBank):
         if self.jitter is not None and representation["jitter"] is not None:
             self.jitter.load_state_dict(representation["jitter"])
 
-    def extend_own(self, other: CombinedBank) -> None:
+    def _extend(self, other: Self) -> None:
+        super()._extend(other)
         self._evidence = torch.cat([self._evidence, other._evidence])
-        if self.recent is not None and other.recent is not None:
-            self.recent.extend(other.recent, n_experts=len(self._evidence))
+        self.recent.extend(other.recent, n_experts=len(self._evidence))
 
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         return self.gaussians.sample(k, n, generator)
 
     # What is kept
 
-    def _own_footprint(self) -> Footprint:
-        n_recent, n_bytes = (0, 0) if self.recent is None else (len(self.recent), self.recent.n_bytes)
-        return Footprint(0, self._evidence.numel(), memory_samples=n_recent, memory_bytes=n_bytes)
+    def footprint(self) -> Footprint:
+        kept = super().footprint()
+        n_kept = kept.n_numbers_kept + self._evidence.numel()
+        return replace(kept, n_numbers_kept=n_kept, memory_samples=len(self.recent), memory_bytes=self.recent.n_bytes)
 
     def describe(self) -> dict[str, Any]:
         return {"predictor_exponents": [[round(beta, 4) for beta in row] for row in self.exponents.tolist()]}
@@ -149,7 +152,7 @@ class CombinedBank(CompositeBank):
         return {
             "gaussians": self.gaussians.state_dict(),
             "networks": self.networks.state_dict(),
-            "recent": None if self.recent is None else self.recent.state_dict(),
+            "recent": self.recent.state_dict(),
             "jitter": None if self.jitter is None else self.jitter.state_dict(),
             "evidence": self._evidence.clone(),
             "generator": self._generator.get_state(),
@@ -158,9 +161,8 @@ class CombinedBank(CompositeBank):
     def load_state_dict(self, state: State) -> None:
         self.gaussians.load_state_dict(state["gaussians"])
         self.networks.load_state_dict(state["networks"])
-        if self.recent is not None:
-            n_experts = len(self.networks.counts) + (self.networks.train(0) < 1)
-            self.recent.load_state_dict(state["recent"], n_classes=self.networks.n_classes, experts=n_experts)
+        n_experts = len(self.networks.counts) + (self.networks.train(0) < 1)
+        self.recent.load_state_dict(state["recent"], n_classes=self.networks.n_classes, experts=n_experts)
         if self.jitter is not None:
             self.jitter.load_state_dict(state["jitter"])
         expect(state, {"evidence": tensor(len(self.networks.counts), *self._evidence.shape[1:])})

@@ -14,8 +14,8 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Bank, Evidence, Merging, Provisional
-from cndpm.experts.chunks import Ends, Samples
+from cndpm.experts.bank import Bank, Evidence, Provisional
+from cndpm.experts.chunks import Samples
 from cndpm.learner import Footprint
 from cndpm.state import Keeps, State, part
 
@@ -33,10 +33,6 @@ class CompositeBank(Bank):
     @property
     def counts(self) -> Tensor:
         return self.chooser.counts
-
-    @property
-    def merging(self) -> CompositeMerging:
-        return CompositeMerging(self)
 
     def admit(self, n_classes: int) -> None:
         self.chooser.admit(n_classes)
@@ -59,13 +55,11 @@ class CompositeBank(Bank):
             return self.chooser.train(0)
         while self.chooser.train(1) < 1:
             pass
-        self._welcome(len(self.chooser.counts))
         return 1.0
 
     def remove(self, k: int, into: int | None) -> None:
         self.chooser.remove(k, into)
         self.companion.remove(k, into)
-        self._forget(k, into)
 
     def representation(self) -> State:
         return {"chooser": self.chooser.representation(), "companion": self.companion.representation()}
@@ -75,50 +69,24 @@ class CompositeBank(Bank):
         self.companion.adopt(representation["companion"])
 
     def footprint(self) -> Footprint:
-        chooser, companion, own = self.chooser.footprint(), self.companion.footprint(), self._own_footprint()
-        return Footprint(
-            chooser.n_parameters + companion.n_parameters,
-            chooser.n_numbers_kept + companion.n_numbers_kept + own.n_numbers_kept,
-            memory_samples=own.memory_samples,
-            memory_bytes=own.memory_bytes,
-            n_experts=chooser.n_experts,
-        )
+        chooser, companion = self.chooser.footprint(), self.companion.footprint()
+        n_parameters = chooser.n_parameters + companion.n_parameters
+        n_kept = chooser.n_numbers_kept + companion.n_numbers_kept
+        return Footprint(n_parameters, n_kept, n_experts=chooser.n_experts)
 
-    # Of a bank that keeps something beside its two banks
-
-    def _welcome(self, n_experts: int) -> None:
-        """Notes that there are `n_experts` experts now."""
-
-    def _forget(self, k: int, into: int | None) -> None:
-        """Notes that expert k was removed in favour of `into`."""
-
-    def extend_own(self, other: Self) -> None:
-        """Appends what the other bank keeps beside its two banks."""
-
-    def _own_footprint(self) -> Footprint:
-        """Counts the numbers kept beside the two banks."""
-        return Footprint(0, 0)
-
-
-class CompositeMerging(Merging):
-    """Merges both banks; the chooser tells which experts are the same."""
-
-    _bank: CompositeBank
-
-    def _extend(self, other: CompositeBank) -> None:
-        self._bank.companion.merging.extend(other.companion)
-        self._bank.chooser.merging.extend(other.chooser)
-        self._bank.extend_own(other)
+    def _extend(self, other: Self) -> None:
+        self.companion.extend(other.companion)
+        self.chooser.extend(other.chooser)
 
     def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
-        return self._bank.chooser.merging.explained(levels, sources)
+        return self.chooser.explained(levels, sources)
 
     def affinity(self) -> Tensor | None:
-        return self._bank.chooser.merging.affinity()
+        return self.chooser.affinity()
 
     def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
-        self._bank.companion.merging.relabel(mapping, n_classes)
-        self._bank.chooser.merging.relabel(mapping, n_classes)
+        self.companion.relabel(mapping, n_classes)
+        self.chooser.relabel(mapping, n_classes)
 
 
 class SelectedBank(Keeps, CompositeBank):
@@ -130,9 +98,9 @@ class SelectedBank(Keeps, CompositeBank):
         super().__init__(selector, describer)
         self.selector, self.describer, self.density_of = selector, describer, describer.density_of
 
-    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0, ends: Ends = None) -> Iterator[Samples]:
+    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         of_describer = self.describer.open(x)
-        return of_describer if batch_size is None else self.selector.open(x, batch_size, start=start, ends=ends)
+        return of_describer if batch_size is None else self.selector.open(x, batch_size, start=start)
 
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
         return self.describer.log_density(samples, exact=exact)

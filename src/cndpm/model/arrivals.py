@@ -25,8 +25,6 @@ from cndpm.model.places import Places
 from cndpm.model.watch import Watch
 from cndpm.state import State, StateError, expect, tensor
 
-__all__ = ["Arrivals"]
-
 Rows = NDArray[np.float64]
 
 _TOGETHER = 0.2
@@ -35,18 +33,11 @@ the pools, and a memory is filled by five of them at least."""
 
 
 class Arrivals:
-    """Receives batches before the experts do.
+    """Receives batches before the experts do: parts that are None let everything pass.
 
-    Args:
-        bank: The experts.
-        extremes: Sets extreme rows aside; None lets everything in.
-        watch: Keeps rows to say how new others are; None where none are kept.
-        places: Pools that answer for rows with targets; None where the experts answer themselves.
-        room: Of the memory: samples that make an expert.
-        device: Where the experts' samples live.
-
-    Attributes:
-        n_waiting: Rows that the experts have not learned yet.
+    `extremes` sets extreme rows aside, `watch` keeps rows to say how new others are, `places` are pools that answer for
+    rows with targets. The memory has `room` for samples that make an expert; the experts' samples live on `device`, and
+    `n_waiting` rows have not been learned by them yet.
 
     Example:
         >>> from cndpm.model.cndpm import CNDPM
@@ -83,12 +74,7 @@ class Arrivals:
         return admitted
 
     def receive(self, x: Rows, targets: Tensor | None) -> SampleBatch | None:
-        """Has the pools learn a batch; returns the rows that the experts learn now, if it is time.
-
-        Args:
-            x: Rows, (B, d).
-            targets: Labels (B,) or values (B, o).
-        """
+        """Has the pools learn rows (B, d), labels (B,) or values (B, o); returns what the experts learn now, if any."""
         assert self.places is not None and targets is not None
         y = targets.numpy()
         if self.extremes is not None and self.extremes.is_needed:
@@ -134,23 +120,20 @@ class Arrivals:
 
     def added_to(self, kept: Footprint) -> Footprint:
         """Returns a footprint with all that is kept here in it."""
-        n_bytes = sum(x.nbytes for x, _ in self._waiting)
-        kept = replace(
-            kept, memory_samples=kept.memory_samples + self.n_waiting, memory_bytes=kept.memory_bytes + n_bytes
-        )
+        pools = () if self.places is None else self.places.pools
+        n_numbers = sum(pool.n_numbers_kept for pool in pools)
+        n_samples = self.n_waiting + sum(len(pool.rows) for pool in pools)
+        n_bytes = sum(x.nbytes for x, _ in self._waiting) + sum(pool.rows.n_bytes for pool in pools)
         if self.extremes is not None:
-            kept = replace(kept, n_numbers_kept=kept.n_numbers_kept + self.extremes.n_numbers_kept)
+            n_numbers += self.extremes.n_numbers_kept
         if self.watch is not None:
-            n_samples, n_bytes = kept.memory_samples + self.watch.n_rows, kept.memory_bytes + self.watch.n_bytes
-            kept = replace(kept, memory_samples=n_samples, memory_bytes=n_bytes)
-        for pool in () if self.places is None else self.places.pools:
-            kept = replace(
-                kept,
-                n_numbers_kept=kept.n_numbers_kept + pool.n_numbers_kept,
-                memory_samples=kept.memory_samples + len(pool.rows),
-                memory_bytes=kept.memory_bytes + pool.rows.n_bytes,
-            )
-        return kept
+            n_samples, n_bytes = n_samples + self.watch.n_rows, n_bytes + self.watch.n_bytes
+        return replace(
+            kept,
+            n_numbers_kept=kept.n_numbers_kept + n_numbers,
+            memory_samples=kept.memory_samples + n_samples,
+            memory_bytes=kept.memory_bytes + n_bytes,
+        )
 
     def state_dict(self) -> State:
         """Returns the state of every part, None for those that are missing, and the rows that wait."""
@@ -160,13 +143,7 @@ class Arrivals:
         return {**states, "rows_waiting": waiting, "latest": self._latest.clone()}
 
     def load_state_dict(self, state: State, n_experts: int, check: Callable[[State], None]) -> None:
-        """Restores it to the bit.
-
-        Args:
-            state: As :meth:`state_dict` returns it.
-            n_experts: K.
-            check: Raises StateError where `x` and `y` of samples are none of this learner.
-        """
+        """Restores it to the bit; `check` raises StateError where `x` and `y` of samples are none of this learner."""
         waiting = state.get("rows_waiting")
         if not isinstance(waiting, list) or not all(isinstance(one, list) and len(one) == 2 for one in waiting):
             raise StateError("'rows_waiting' must be a list of samples with their targets")

@@ -138,18 +138,16 @@ class CNDPM(Learner):
         batch_size: int,
         *,
         start: int = 0,
-        ends: Tensor | None = None,
         after_batch: Callable[[int], None] | None = None,
     ) -> None:
         is_whole = isinstance(x, Prepared) and len(x.kept) == 1 and batch_size >= len(x.x) and not start
         prepared: list[Samples] | None = x.kept if is_whole else None  # as the one batch they were asked about
-        x, y = self._admit(x, y, ends)
-        n, n_threads = x.shape[0] if ends is None else int(ends[-1]), torch.get_num_threads()
-        has_learned, extremes = self._waiting is not None, self.arrivals.extremes
+        x, y = self._admit(x, y)
+        n, n_threads, has_learned = x.shape[0], torch.get_num_threads(), self._waiting is not None
         with one_thread():
-            x = self.arrivals.open(x) if ends is None or extremes is None else extremes.look(x, ends)
+            x = self.arrivals.open(x)
             if self.places is None:
-                samples = iter(prepared or self.bank.open(x, batch_size, start=start, ends=ends))
+                samples = iter(prepared or self.bank.open(x, batch_size, start=start))
             else:
                 rows = x.cpu().numpy().astype(np.float64)
             self.settle()
@@ -158,13 +156,12 @@ class CNDPM(Learner):
             self._is_exact = False
             for begin in range(start, n, batch_size):
                 stop = min(begin + batch_size, n)
-                at: Any = slice(begin, stop) if ends is None else Samples.places(begin, stop, ends)
-                targets = None if y is None else y[at]
+                targets = None if y is None else y[begin:stop]
                 self.events.n_samples += stop - begin
                 if self.places is None:
                     batch = self.arrivals.pass_by(SampleBatch(next(samples), targets))
                 else:
-                    batch = self.arrivals.receive(rows[at], targets)
+                    batch = self.arrivals.receive(rows[begin:stop], targets)
                 if batch is not None:
                     self._learn(batch)
                     has_learned = True
@@ -433,9 +430,9 @@ class CNDPM(Learner):
 
     # Inside
 
-    def _admit(self, x: Inputs, y: Tensor | None, ends: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+    def _admit(self, x: Inputs, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Checks inputs, unless they were checked when they were prepared, and targets."""
-        x, settings = x.x if isinstance(x, Prepared) else admit_x(x, self.input_shape, ends), self.settings
+        x, settings = x.x if isinstance(x, Prepared) else admit_x(x, self.input_shape), self.settings
         return x, admit_targets(y, x.shape[0], settings.target, settings.n_outputs, self.n_classes)
 
     def _given(self, x: Tensor, y: Tensor | None) -> SampleBatch:

@@ -63,7 +63,7 @@ class Extremes(Keeps):
         """Numbers of the range."""
         return self._mean.numel() + self._squares.numel()
 
-    def look(self, x: Tensor, ends: Tensor | None = None) -> Tensor:
+    def look(self, x: Tensor) -> Tensor:
         """Takes note whether a block (n, d) holds anything that must be judged; returns it with finite squares.
 
         What is computed of many rows at once multiplies those set aside by zero, which infinity survives.
@@ -73,7 +73,7 @@ class Extremes(Keeps):
             return x
         rows = rows.double()
         is_large, is_beyond = (bool((x.abs() > most).any()) for most in (_LARGE, LARGEST))
-        middle, reach = _range_of(rows, ends) if self.is_needed and is_large else self._range()
+        middle, reach = _range_of(rows) if self.is_needed and is_large else self._range()
         self.is_needed = self.is_needed or is_beyond or bool(_are_extreme(rows, middle, reach).any())
         if not self.is_needed or not is_large:
             return x
@@ -124,25 +124,12 @@ class Extremes(Keeps):
         return self._mean, _reach((self._squares / max(1, self._n - 1)).sqrt())
 
 
-def _range_of(rows: Tensor, ends: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def _range_of(rows: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the median of every column and how far from it values are not extreme yet, two of (d,)."""
-    last = (len(rows) if ends is None else int(ends[-1])) - 1
-    middle = _ranked(rows, ends, last // 2)
-    if last + 1 < _FEWEST:
+    middle = rows.median(dim=0).values
+    if len(rows) < _FEWEST:
         return middle, torch.full_like(middle, torch.inf)
-    return middle, _reach(_ranked((rows - middle).abs(), ends, 0.75 * last))
-
-
-def _ranked(values: Tensor, ends: Tensor | None, rank: float) -> Tensor:
-    """Returns the value of that rank in every column (n, d), (d,), between two ranks what lies between their values."""
-    ordered, order = values.sort(dim=0)
-    upto = _often(values, ends)[order].cumsum(dim=0)
-    below, above = (ordered.gather(0, (upto <= at).sum(dim=0)[None])[0] for at in (rank // 1, -(-rank // 1)))
-    return below.lerp(above, values.new_tensor(rank % 1))
-
-
-def _often(rows: Tensor, ends: Tensor | None) -> Tensor:
-    return torch.ones(len(rows), dtype=torch.int64) if ends is None else ends.diff(prepend=ends.new_zeros(1))
+    return middle, _reach(torch.from_numpy(np.quantile((rows - middle).abs().numpy(), 0.75, axis=0)))
 
 
 def _reach(spread: Tensor) -> Tensor:
@@ -173,7 +160,7 @@ Target = Literal["classes", "values", "none"]
 """Kinds of y: class indices, real values, or none."""
 
 
-def admit_x(x: Tensor, input_shape: tuple[int, ...], ends: Tensor | None = None) -> Tensor:
+def admit_x(x: Tensor, input_shape: tuple[int, ...]) -> Tensor:
     """Returns inputs (batch, *input_shape) as float32; in rows, values too large to be learned are +- `BEYOND`.
 
     TypeError, ValueError: they are no finite real numbers of this shape, or most are too large; the message says what
@@ -191,19 +178,19 @@ def admit_x(x: Tensor, input_shape: tuple[int, ...], ends: Tensor | None = None)
     x = x if x.dtype is torch.float32 and not x.requires_grad else x.detach().float()
     if x.is_cpu and np.maximum.reduce(np.abs(x.numpy()), axis=None) <= LARGEST:  # quicker than by tensors for a row
         return x
-    if len(input_shape) == 1 and _few_are_beyond(x, ends):
+    if len(input_shape) == 1 and _few_are_beyond(x):
         return x.clamp(-BEYOND, BEYOND)
     _check_values(x, "x", "Impute or drop such rows.")
     return x
 
 
-def _few_are_beyond(rows: Tensor, ends: Tensor | None) -> bool:
+def _few_are_beyond(rows: Tensor) -> bool:
     """Returns whether all values (n, d) are finite and some of them are too large, in few of the rows."""
     largest = float(rows.abs().max())
     if not LARGEST < largest < torch.inf:  # nor if it is NaN
         return False
-    n_beyond = int(_often(rows, ends)[(rows.abs() > LARGEST).any(dim=1).cpu()].sum())
-    return n_beyond < _FEW or 2 * n_beyond <= (len(rows) if ends is None else int(ends[-1]))
+    n_beyond = int((rows.abs() > LARGEST).any(dim=1).sum())
+    return n_beyond < _FEW or 2 * n_beyond <= len(rows)
 
 
 def admit_targets(y: Tensor | None, n: int, target: Target, n_outputs: int, n_classes: int | None) -> Tensor | None:

@@ -220,7 +220,7 @@ class LearnedLevel(Novelty):
         return len(self._record)
 
     def explained(self, bank: Bank, sources: Sequence[int]) -> Tensor:
-        return bank.merging.explained(torch.from_numpy(self._record.levels[0].copy()), sources)
+        return bank.explained(torch.from_numpy(self._record.levels[0].copy()), sources)
 
     def extend(self, other: Novelty) -> None:
         self.load_state_dict(joined_levels(self.state_dict(), other.state_dict()))

@@ -82,7 +82,7 @@ class LimitedFounding(Founding):
 
     def _merge(self, bank: Bank, novelty: Novelty, batch: SampleBatch) -> None:
         """Makes one of the two most similar experts; samples compare networks."""
-        alike = bank.merging.affinity()
+        alike = bank.affinity()
         alike = similarity(log_joint(bank, batch)) if alike is None else alike
         alike = alike.clone().fill_diagonal_(-torch.inf)
         into, k = sorted(divmod(int(alike.argmax()), len(alike)))

@@ -38,7 +38,7 @@ def blank(learner: CNDPM) -> CNDPM:
 def relabel(learner: CNDPM, mapping: Sequence[int], n_classes: int) -> None:
     """Gives class c of the classes known the index mapping[c], all different, of `n_classes` from now on."""
     _finish_interrupted(learner)
-    learner.bank.merging.relabel(mapping, n_classes)
+    learner.bank.relabel(mapping, n_classes)
     learner.novelty.relabel(mapping)
     learner.memory.relabel(mapping)
     learner.meet(n_classes)
@@ -59,20 +59,6 @@ def with_same_representation(learner: CNDPM) -> CNDPM:
     new = blank(learner)
     new.bank.adopt(learner.bank.representation())
     return new
-
-
-@one_thread()
-def merge(learners: Sequence[CNDPM]) -> CNDPM:
-    """Returns one learner that has learned what all of them have; they are left alone.
-
-    They have the same settings and representation, and class indices mean the same in all; ValueError where not.
-    """
-    if not learners:
-        raise ValueError("merge takes at least one model; got none")
-    joint = Joint(_copied(learners[0]))
-    for learner in learners[1:]:
-        joint.add(_copied(learner))
-    return joint.united()
 
 
 class Joint:
@@ -110,12 +96,6 @@ class Joint:
         if len(set(sources)) > 1:
             _unite(merged, same_concepts(merged.novelty.explained(merged.bank, sources), sources))
         return merged
-
-
-def _copied(learner: CNDPM) -> CNDPM:
-    copy = blank(learner)
-    copy.load_state_dict(learner.state_dict())
-    return copy
 
 
 def _finish_interrupted(learner: CNDPM) -> None:
@@ -157,7 +137,7 @@ def _extend(merged: CNDPM, other: CNDPM) -> None:
     for learner in (merged, other):
         learner.meet(n_classes)
     if other.n_experts:
-        merged.bank.merging.extend(other.bank)
+        merged.bank.extend(other.bank)
         merged.novelty.extend(other.novelty)
     if len(other.memory):
         merged.memory.extend(other.memory.batch())
@@ -172,7 +152,7 @@ def _unite(merged: CNDPM, groups: Sequence[Sequence[int]]) -> None:
     gains = torch.zeros_like(counts)
     for group in groups:
         gains[list(group)] = counts[list(group)].sum().log() - counts[list(group)].log()
-    merged.bank.merging.unite(groups)
+    merged.bank.unite(groups)
     merged.novelty.unite(groups, gains)
     _follow_the_bank(merged)
     merged.events.unite(groups)

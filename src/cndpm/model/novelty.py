@@ -80,7 +80,7 @@ class FixedLevel(Novelty):
         return route(evidence.log_known, is_new(log_resp))
 
     def explained(self, bank: Bank, sources: Sequence[int]) -> Tensor:
-        return bank.merging.explained(torch.full((len(bank.counts),), self.log_alpha, dtype=torch.float64), sources)
+        return bank.explained(torch.full((len(bank.counts),), self.log_alpha, dtype=torch.float64), sources)
 
 
 class TaskLabels(Novelty):

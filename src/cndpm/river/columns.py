@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from cndpm.estimators.arrays import readable
 
-__all__ = ["Columns", "Floats", "Rows"]
-
 Floats = NDArray[np.float64]
 """Answers as numbers."""
 
@@ -37,10 +35,7 @@ class Columns:
     A number or a truth has one column, a word one for each word that its feature has had: 1 where it came, else 0. A
     number that did not come is NaN, that is, missing. A flag is 0 where it did not come, which is what encoders and
     bags of words mean: a number that has only ever been 1, or that was not in the first row and has only been 0 or 1.
-
-    Args:
-        places: The place of every column in a row.
-        flags: The values that a column may have to stay a flag, (d,); none where it is not one.
+    `places` are those of the columns in a row; `flags` the values that each may have to stay one, none if it is none.
 
     Example:
         >>> columns = Columns().taking({"a": 1.0, "colour": "red"})[0]
@@ -63,12 +58,7 @@ class Columns:
     def taking(self, x: Mapping[Any, Any]) -> tuple[Columns, Rows]:
         """Returns the columns once a row has come, the same where it brings nothing new, and the row in them, (1, d).
 
-        Args:
-            x: Features by name.
-
-        Raises:
-            ValueError: It is the first row, and nothing in it is known.
-            TypeError: A feature is neither a number nor a word.
+        ValueError: nothing in the first row is known. TypeError: a feature is neither a number nor a word.
         """
         with readable("x"):
             cells = _cells(x)
@@ -83,12 +73,7 @@ class Columns:
             return columns, columns._row(cells)
 
     def row(self, x: Mapping[Any, Any]) -> Rows:
-        """Returns features as a row, (1, d); those without a column are left out.
-
-        Raises:
-            TypeError: They are no features by name, or one is neither a number nor a word.
-            ValueError: A number is infinite, or too large for 32 bits.
-        """
+        """Returns features as a row, (1, d); those without a column are left out."""
         with readable("x"):
             return self._row(_cells(x))
 

@@ -13,18 +13,11 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from torch import Tensor
 
-__all__ = ["Kept", "held_bytes"]
-
-
 Row = TypeVar("Row")
 
 
 class Kept(Generic[Row]):
-    """Keeps everything until there is too much, then the latest half and a uniform sample of what came before it.
-
-    Args:
-        capacity: What is kept at most.
-        seed: Of the sample.
+    """Keeps everything up to `capacity`, then the latest half and a uniform sample of what came before, by `seed`.
 
     Example:
         >>> kept = Kept(capacity=4, seed=0)

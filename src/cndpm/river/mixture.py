@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -21,8 +22,6 @@ from cndpm.model.extremes import LARGEST
 from cndpm.river.columns import Columns, Floats, Rows
 from cndpm.river.kept import Kept, held_bytes
 from cndpm.state.tree import attach_tensors, detach_tensors
-
-__all__ = ["Mixture", "admit_table", "records_of"]
 
 _KEPT = 2000
 """Rows that a model can be founded anew on when columns have come."""
@@ -52,11 +51,6 @@ class Mixture:
 
     Attributes:
         estimator: The estimator for scikit-learn inside, with all its answers.
-
-    Example:
-        >>> from cndpm.river import CNDPMClassifier
-        >>> issubclass(CNDPMClassifier, Mixture)
-        True
     """
 
     _estimator: ClassVar[type[Estimator]]
@@ -163,22 +157,22 @@ class Mixture:
         return all(map(self._fits, targets))
 
     def _take(self, x: Mapping[Any, Any], y: Any, weight: float = 1.0) -> None:
-        """Learns a row, or has it wait for others; one that is refused changes nothing.
-
-        Args:
-            x: Its features by name.
-            y: Its target, as the estimator takes it; None where there are none.
-            weight: How often it counts.
-        """
+        """Learns features by name with a target as the estimator takes it, or has them wait for others."""
         with readable("w"):
             if not isinstance(weight, int | float | np.number) or not 0 <= weight <= HEAVIEST:
                 raise ValueError(f"w is how often a row counts, from 0 to {HEAVIEST}; got {weight!r}")
             weight = float(weight)
-        before, self._has_drifted = self._columns, False
-        try:
-            self._columns, values = before.taking(x)
+        with self._all_or_nothing():
+            self._columns, values = self._columns.taking(x)
             if weight:
                 self._take_row(_Row(values, y, weight))
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Gives the columns back that a call brought which was refused."""
+        before, self._has_drifted = self._columns, False
+        try:
+            yield
         except BaseException:
             self._columns = before
             raise
@@ -198,14 +192,8 @@ class Mixture:
             self._waiting, self._surprised, self._asked = [*self._waiting, row], surprised, None
 
     def _take_many(self, X: Any, targets: list[Any] | None = None) -> None:
-        """Takes the rows of a table (n, d) with named columns, one after the other; a refused one changes nothing.
-
-        Args:
-            X: A pandas table.
-            targets: Of its rows; None where there are none.
-        """
-        before, self._has_drifted = self._columns, False
-        try:
+        """Takes the rows of a table (n, d) of pandas, one after the other; a refused one changes nothing."""
+        with self._all_or_nothing():
             records = records_of(X)
             targets = [None] * len(records) if targets is None else targets
             if len(records) != len(targets):
@@ -218,9 +206,6 @@ class Mixture:
                     self._take_row(row)
             else:  # the estimator refuses them all, or sets some aside
                 self._learn_together(rows, is_plain=False)
-        except BaseException:
-            self._columns = before
-            raise
 
     def _learn_together(self, latest: list[_Row], *, is_plain: bool = True) -> None:
         """Learns all rows that wait and the latest, or none of them; `is_plain` if these could have waited, too."""

@@ -14,7 +14,7 @@ def squares(x):
 
 def test_features_are_the_functions_values_standardised():
     x = torch.randn(300, 2, generator=torch.Generator().manual_seed(0))
-    features = FunctionFeatures(squares, chunk_size=100)
+    features = FunctionFeatures(squares)
     features.fit(x, generator=torch.Generator())
     made = x.square()
     torch.testing.assert_close(features(x), (made - made.mean(dim=0)) / made.std(dim=0, correction=0))

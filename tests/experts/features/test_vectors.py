@@ -41,7 +41,7 @@ def test_fourier_features_approximate_the_gaussian_kernel():
     x = torch.randn(60, 3, generator=torch.Generator().manual_seed(1))
     features = fitted(FourierFeatures(20_000), x)
     standard = fitted(IdentityFeatures(), x)(x)
-    z = features(x)
+    z = features(x)[:, 3:]  # the waves, behind the sample itself
     scale = torch.pdist(standard).median()
     kernel = torch.exp(-torch.cdist(standard, standard).square() / (2 * scale**2))
     assert float((z @ z.T / 20_000 - kernel).abs().max()) < 0.06
@@ -50,7 +50,7 @@ def test_fourier_features_approximate_the_gaussian_kernel():
 def test_module_features_are_the_modules_output_standardised():
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(5, 7), nn.Dropout(0.5), nn.Tanh())
-    features = fitted(ModuleFeatures(module, chunk_size=64), rows())
+    features = fitted(ModuleFeatures(module), rows())
     output = module(rows())
     expected = (output - output.mean(dim=0)) / output.std(dim=0, correction=0)
     torch.testing.assert_close(features(rows()), expected, atol=1e-4, rtol=1e-4)
@@ -68,7 +68,7 @@ def test_a_restored_map_gives_the_same_bits(make):
 
 
 def test_fourier_features_are_bounded_by_their_amplitude():
-    assert float(fitted(FourierFeatures(8), rows())(100 * rows()).abs().max()) <= math.sqrt(2) + 1e-6
+    assert float(fitted(FourierFeatures(8), rows())(100 * rows())[:, -8:].abs().max()) <= math.sqrt(2) + 1e-6
 
 
 def test_nonsense_sizes_are_refused():

@@ -76,11 +76,6 @@ def test_unknown_views_are_named(view):
         apply_view(torch.zeros(1, 1, 8, 8), view)
 
 
-def test_unknown_groups_are_named():
-    with pytest.raises(ValueError, match="spin"):
-        admissible_views(torch.zeros(1, 1, 8, 8), candidates=("spin",))
-
-
 @pytest.mark.parametrize(
     ("views", "pairs"),
     [

@@ -20,7 +20,7 @@ def uneven(n: int, d: int = 80) -> tuple[torch.Tensor, torch.Tensor]:
 
 def taught(n: int, **options: object) -> tuple[SharedGaussians, torch.Tensor, torch.Tensor]:
     z, y = uneven(n + 2000)
-    gaussians = SharedGaussians(z[:n].mean(dim=0), lambda samples: samples.x, **options)
+    gaussians = SharedGaussians(z[:n].mean(dim=0), lambda samples: samples.x, CovarianceChoice(**options))
     gaussians.add_components(4)
     gaussians.found(z[:n], torch.nn.functional.one_hot(y[:n], 4).double())
     return gaussians, z[n:], y[n:]

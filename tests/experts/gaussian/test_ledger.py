@@ -61,8 +61,8 @@ def labelled(n: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 class SmallChunks(GaussianBank):
     """A bank whose chunks are as small as on a GPU."""
 
-    def open(self, x, batch_size=None, *, start=0, ends=None):
-        return open_block(x, batch_size, chunk_size=35, start=start, ends=ends, in_order=True)
+    def open(self, x, batch_size=None, *, start=0):
+        return open_block(x, batch_size, chunk_size=35, start=start, in_order=True)
 
 
 def empty(*, ahead: bool = False) -> GaussianBank:

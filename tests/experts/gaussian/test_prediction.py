@@ -10,6 +10,7 @@ from asking import found
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import IdentityFeatures
 from cndpm.experts.gaussian import GaussianBank
+from cndpm.experts.gaussian.choice import CovarianceChoice
 from cndpm.experts.gaussian.discrimination import expected_distance
 from cndpm.experts.gaussian.prediction import LaggingFactor, factorise, widen
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
@@ -34,7 +35,7 @@ def blobs(n: int, seed: int, n_components: int = 3) -> tuple[torch.Tensor, torch
 
 def fitted(n: int = 400, **options) -> SharedGaussians:
     z, weights = blobs(n, 0)
-    gaussians = SharedGaussians(z.mean(dim=0), features_of, **options)
+    gaussians = SharedGaussians(z.mean(dim=0), features_of, CovarianceChoice(**options))
     gaussians.add_components(3)
     gaussians.found(z, weights)
     return gaussians
@@ -135,7 +136,7 @@ def test_bits_do_not_depend_on_when_one_asked(tmp_path):
 def test_many_components_are_followed_one_by_one():
     """More than are whitened together, of which few change."""
     z, weights = blobs(400, 0, n_components=20)
-    often, once = (SharedGaussians(z.mean(dim=0), features_of, tail=math.inf) for _ in range(2))
+    often, once = (SharedGaussians(z.mean(dim=0), features_of, CovarianceChoice(tail=math.inf)) for _ in range(2))
     for each in (often, once):
         each.add_components(20)
         each.found(z, weights)
@@ -187,7 +188,7 @@ def test_a_pair_that_is_swapped_by_a_merge_is_not_mistaken_for_what_was_there():
     """Components of equal counts: only their sums tell them apart."""
     z = blobs(40, 3)[0]
     weights = torch.nn.functional.one_hot(torch.arange(40) % 2).double()
-    gaussians = SharedGaussians(z.mean(dim=0), features_of, tail=math.inf)
+    gaussians = SharedGaussians(z.mean(dim=0), features_of, CovarianceChoice(tail=math.inf))
     gaussians.add_components(2)
     gaussians.found(z + 3 * weights[:, :1], weights)
     before = gaussians.answers.log_prob(Samples(z), exact=False)

@@ -115,13 +115,13 @@ def test_merged_banks_keep_experts_of_different_ranges_apart():
     wide, labels = rows(300, seed=3, factor=4.0)
     assert second.adapt(wide)
     found(second, wide, labels)
-    first.merging.extend(second)
+    first.extend(second)
     assert first.knows.tolist() == [[True, False], [True, False], [False, True]]
-    alike = first.merging.affinity()
+    alike = first.affinity()
     assert alike[0, 1] > -1e6 and max(alike[0, 2], alike[1, 2]) < -1e11
-    explained = first.merging.explained(torch.full((3,), -1e9).double(), [0, 1, 1])
+    explained = first.explained(torch.full((3,), -1e9).double(), [0, 1, 1])
     assert explained[0, 2] == explained[2, 0] == 0 and explained[1, 0] > 0
-    first.merging.unite([[0, 1], [2]])
+    first.unite([[0, 1], [2]])
     assert first.knows.tolist() == [[True, False], [False, True]]
 
 

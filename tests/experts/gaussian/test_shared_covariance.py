@@ -6,6 +6,7 @@ import torch
 from scipy.stats import multivariate_normal
 
 from cndpm.experts.chunks import Samples
+from cndpm.experts.gaussian.choice import CovarianceChoice
 from cndpm.experts.gaussian.factor import log_elliptical
 from cndpm.experts.gaussian.provisional import LOG_FLOOR, ProvisionalGaussians
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
@@ -31,9 +32,15 @@ def density_of_new(gaussians: SharedGaussians, z: torch.Tensor) -> torch.Tensor:
     return log_elliptical(distance, factor.log_det, z.shape[1], torch.tensor(1 + 1 / factor.kappa), factor.tail)
 
 
+class InDouble(SharedGaussians):
+    """Routes in double precision, as closed forms do."""
+
+    routing_dtype = torch.float64
+
+
 def fitted(d: int = 4, **options) -> tuple[SharedGaussians, torch.Tensor, torch.Tensor]:
     z, weights = blobs(200, d, 0)
-    gaussians = SharedGaussians(z.mean(dim=0), features_of, routing_dtype=torch.float64, **options)
+    gaussians = InDouble(z.mean(dim=0), features_of, CovarianceChoice(**options))
     gaussians.add_components(3)
     gaussians.found(z, weights)
     return gaussians, z, weights
@@ -175,7 +182,7 @@ def test_margins_drift_as_those_of_samples_do():
     """A fourth component far away moves the prior, and with it what "new" is like, once routing is renewed."""
     z, weights = blobs(3000, 10, 0)
     weights = torch.nn.functional.pad(weights, (0, 1))
-    gaussians = SharedGaussians(z.mean(dim=0), features_of, tail=math.inf, routing_dtype=torch.float64)
+    gaussians = InDouble(z.mean(dim=0), features_of, CovarianceChoice(tail=math.inf))
     gaussians.add_components(4)
     gaussians.found(z[:2000], weights[:2000])
     assert gaussians.margin_drift() is None

@@ -1,5 +1,7 @@
 """Lessons on a memory: how long, on which rows, and what is kept of them."""
 
+from dataclasses import asdict
+
 import pytest
 import torch
 
@@ -32,7 +34,7 @@ class Teaching:
 def test_the_usual_schedule():
     usual = LessonSchedule(max_steps=1)
     expected = {"batch_size": 50, "until": "steps", "check_every": 100, "patience": 5, "holdout": 0.1}
-    assert usual.model_dump() == {"max_steps": 1, **expected}
+    assert asdict(usual) == {"max_steps": 1, **expected}
 
 
 def test_a_lesson_takes_exactly_as_many_steps_as_asked_of_all_rows():

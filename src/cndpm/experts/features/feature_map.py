@@ -77,9 +77,15 @@ class FeatureMap(ABC):
         return 0.0
 
     @property
-    @abstractmethod
     def n_numbers_kept(self) -> int:
-        """Numbers the frozen map stores."""
+        """Numbers the frozen map stores: those of its tensors, and of the maps inside it."""
+        n_numbers = 0
+        for value in vars(self).values():
+            if isinstance(value, Tensor):
+                n_numbers += value.numel()
+            elif isinstance(value, FeatureMap):
+                n_numbers += value.n_numbers_kept
+        return n_numbers
 
     @abstractmethod
     def state_dict(self) -> State:

@@ -26,6 +26,9 @@ _WHITENING_FLOOR = 0.1
 _CPU_BLOCK = 4
 """Views whose responses are computed together on a CPU: these must stay in its cache."""
 
+_CPU_IMAGES, _GPU_IMAGES = 16, 512
+"""Images that are computed together."""
+
 _RECORDED = 100
 """Images up to which a GPU's operations are recorded."""
 
@@ -41,7 +44,7 @@ class PatchFeatures(FeatureMap):
     """Patch features of images (B, C, H, W) in about [0, 1]: 16 for each of `n_patches` filters of each size.
 
     Longer edges of patches are clipped to the image. The threshold of the rectification is in units of a response's
-    deviation. Views "auto" are tested on the first memory; `chunk_size` images are computed together.
+    deviation. Views "auto" are tested on the first memory.
     """
 
     def __init__(
@@ -51,12 +54,11 @@ class PatchFeatures(FeatureMap):
         sizes: tuple[int, ...] = (4, 6, 8),
         threshold: float = 0.25,
         views: str | tuple[str, ...] = "auto",
-        chunk_size: int | None = None,
     ) -> None:
         if n_patches < 1 or not sizes or min(sizes) < 2:
             raise ValueError(f"patches need n_patches >= 1 and sizes of at least 2; got {n_patches} and {sizes}")
         self.n_patches, self.sizes, self.threshold = n_patches, tuple(sizes), threshold
-        self._view_choice, self._chunk_size = views, chunk_size
+        self._view_choice = views
         self.views: list[str] = []
         self._pairs: dict[tuple[int, ...], list[str]] = {}
         self._filters: list[PatchFilters] = []
@@ -88,8 +90,8 @@ class PatchFeatures(FeatureMap):
             self._require_fitted()
         if x.device.type == "cpu":
             per_image = self._n_products * x[0, 0].numel()
-            return map_in_threads(self._chunk, x.float(), part_size=self._chunk_size or 16, n_multiplications=per_image)
-        return torch.cat([self._on_gpu(chunk) for chunk in torch.split(x.float(), self._chunk_size or 512)])
+            return map_in_threads(self._chunk, x.float(), part_size=_CPU_IMAGES, n_multiplications=per_image)
+        return torch.cat([self._on_gpu(chunk) for chunk in torch.split(x.float(), _GPU_IMAGES)])
 
     def _on_gpu(self, x: Tensor) -> Tensor:
         """Computes one chunk (B, C, H, W), as one graph where starting operations takes longer than running them."""

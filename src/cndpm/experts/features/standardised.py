@@ -22,6 +22,8 @@ class StandardisedFeatures(Keeps, FeatureMap):
     """Standardises rows that are given by a module or a function; abstract."""
 
     kept: ClassVar = {"standardised": part()}
+    _at_once = 256
+    """Samples that a module or a function is given together."""
 
     def __init__(self) -> None:
         self._standardised = IdentityFeatures()
@@ -45,20 +47,12 @@ class StandardisedFeatures(Keeps, FeatureMap):
     def _rows(self, x: Tensor) -> Tensor:
         """Returns rows (B, d) of samples (B, *input_shape)."""
 
-    @property
-    def n_numbers_kept(self) -> int:
-        return self._standardised.n_numbers_kept
-
 
 class ModuleFeatures(StandardisedFeatures):
     """The flattened output of a frozen module, standardised on the first memory.
 
-    The module is put into evaluation mode and never trained. Its weights travel with the state, its code does not: to
-    load a state, construct the map with a module of the same shape.
-
-    Args:
-        module: Maps (B, *input_shape) to (B, ...).
-        chunk_size: Samples per forward pass.
+    The module, (B, *input_shape) to (B, ...), is put into evaluation mode and never trained. Its weights travel with
+    the state, its code does not: to load a state, construct the map with a module of the same shape.
 
     Example:
         >>> features = ModuleFeatures(nn.Conv2d(1, 2, 3))
@@ -68,16 +62,15 @@ class ModuleFeatures(StandardisedFeatures):
         torch.Size([20, 18])
     """
 
-    def __init__(self, module: nn.Module, *, chunk_size: int = 256) -> None:
+    def __init__(self, module: nn.Module) -> None:
         super().__init__()
         self.module = module.eval().requires_grad_(False)
-        self.chunk_size = chunk_size
 
     @torch.no_grad()
     def _rows(self, x: Tensor) -> Tensor:
         self.module.to(x.device)
         try:
-            return torch.cat([self.module(chunk).flatten(1).float() for chunk in torch.split(x, self.chunk_size)])
+            return torch.cat([self.module(chunk).flatten(1).float() for chunk in torch.split(x, self._at_once)])
         except (RuntimeError, AttributeError) as error:
             raise ValueError(
                 f"the module given as features cannot be applied to samples of shape {tuple(x.shape[1:])}: {error}"
@@ -99,12 +92,8 @@ class ModuleFeatures(StandardisedFeatures):
 class FunctionFeatures(StandardisedFeatures):
     """The flattened output of a function of arrays, standardised on the first memory.
 
-    The function is code, which no state holds: to load a state, make the map with the same function.
-
-    Args:
-        function: Maps an array (B, *input_shape), float32, to an array with B rows. It must always give the same rows
-            for the same samples.
-        chunk_size: Samples per call.
+    The function maps an array (B, *input_shape), float32, to an array with B rows, always the same for the same
+    samples. It is code, which no state holds: to load a state, make the map with the same function.
 
     Example:
         >>> features = FunctionFeatures(lambda x: np.stack([x.sum(axis=1), x.max(axis=1)], axis=1))
@@ -114,12 +103,12 @@ class FunctionFeatures(StandardisedFeatures):
         torch.Size([20, 2])
     """
 
-    def __init__(self, function: Callable[[NDArray[np.float32]], Any], *, chunk_size: int = 256) -> None:
+    def __init__(self, function: Callable[[NDArray[np.float32]], Any]) -> None:
         super().__init__()
-        self.function, self.chunk_size = function, chunk_size
+        self.function = function
 
     def _rows(self, x: Tensor) -> Tensor:
-        return torch.cat([self._part(part) for part in torch.split(x, self.chunk_size)])
+        return torch.cat([self._part(part) for part in torch.split(x, self._at_once)])
 
     def _part(self, x: Tensor) -> Tensor:
         made = np.asarray(self.function(x.cpu().numpy()), dtype=np.float32)

@@ -61,10 +61,6 @@ class IdentityFeatures(Keeps, FeatureMap):
         rows = features.to(self.shift.dtype) * self.scale + self.shift
         return rows.reshape(-1, *(self._shape or ()))
 
-    @property
-    def n_numbers_kept(self) -> int:
-        return self.shift.numel() + self.scale.numel()
-
     def _admit(self, state: State) -> None:
         shape, d = state["shape"], len(state["scale"])
         if shape is not None and math.prod(shape) != d:
@@ -77,9 +73,8 @@ class FourierFeatures(Keeps, FeatureMap):
     """Random Fourier features of the standardised sample (Rahimi and Recht, 2007).
 
     z = sqrt(2) cos(W x + b) with W ~ N(0, 1 / s^2), b ~ U(0, 2 pi): a Gaussian over z is a Gaussian-kernel method over
-    x. The scale s is the median distance between samples of the first memory. Where the standardised sample itself
-    comes before the random features (`include_input`) the map can be undone, and what is linear in x is linear in the
-    features.
+    x. The scale s is the median distance between samples of the first memory. The standardised sample itself comes
+    before the random features, so the map can be undone, and what is linear in x is linear in the features.
     """
 
     kept: ClassVar = {
@@ -88,10 +83,10 @@ class FourierFeatures(Keeps, FeatureMap):
         "phase": tensor("waves", dtype=_FLOATS),
     }
 
-    def __init__(self, n_features: int = 512, *, include_input: bool = False) -> None:
+    def __init__(self, n_features: int = 512) -> None:
         if n_features < 1:
             raise ValueError(f"n_features must be positive; got {n_features}")
-        self._n_features, self.include_input = n_features, include_input
+        self._n_features = n_features
         self._standardised = IdentityFeatures()
         self._weight: Tensor = torch.empty(0, 0)
         self._phase: Tensor = torch.empty(0)
@@ -103,7 +98,7 @@ class FourierFeatures(Keeps, FeatureMap):
 
     @property
     def n_features(self) -> int:
-        return self._n_features + (self._standardised.n_features if self.include_input else 0)
+        return self._n_features + self._standardised.n_features
 
     @property
     def n_inputs(self) -> int:
@@ -122,8 +117,7 @@ class FourierFeatures(Keeps, FeatureMap):
     def __call__(self, x: Tensor) -> Tensor:
         self._require_fitted()
         rows = self._standardised(x)
-        waves = self.waves(rows)
-        return torch.cat([rows, waves], dim=1) if self.include_input else waves
+        return torch.cat([rows, self.waves(rows)], dim=1)
 
     def waves(self, rows: Tensor) -> Tensor:
         """Returns the random features, (n, n_features), of rows that are standardised already, (n, d)."""
@@ -134,13 +128,7 @@ class FourierFeatures(Keeps, FeatureMap):
         return angle.cos_().mul_(math.sqrt(2)).float()
 
     def inverse(self, features: Tensor) -> Tensor:
-        if not self.include_input:
-            return super().inverse(features)
         return self._standardised.inverse(features[:, : self._standardised.n_features])
-
-    @property
-    def n_numbers_kept(self) -> int:
-        return self._weight.numel() + self._phase.numel() + self._standardised.n_numbers_kept
 
     def _admit(self, state: State) -> None:
         if (d := len(state["weight"])) != len(state["standardised"].get("shift", ())):
@@ -188,7 +176,3 @@ class PrincipalFeatures(Keeps, FeatureMap):
     def __call__(self, x: Tensor) -> Tensor:
         self._require_fitted()
         return (self.inner(x) - self._mean) @ self._projection
-
-    @property
-    def n_numbers_kept(self) -> int:
-        return self.inner.n_numbers_kept + self._mean.numel() + self._projection.numel()

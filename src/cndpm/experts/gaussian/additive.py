@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank, DensityOf
-from cndpm.experts.chunks import Ends, Samples, open_block
+from cndpm.experts.chunks import Samples, open_block
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.ledger import WINDOW
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
@@ -48,12 +48,12 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         self._log_volume = 0.0
         self._template: State | None = None
 
-    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0, ends: Ends = None) -> Iterator[Samples]:
+    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         x = x.to(self.device)
         if batch_size is None:
             return open_block(x, _ANSWER_SIZE, chunk_size=_ANSWER_SIZE, start=start)
         chunk_size = WINDOW if self.device.type == "cuda" else _CPU_CHUNK
-        return open_block(x, batch_size, chunk_size=chunk_size, start=start, ends=ends, in_order=True)
+        return open_block(x, batch_size, chunk_size=chunk_size, start=start, in_order=True)
 
     def found(self, samples: Samples, y: Tensor | None) -> None:
         if self._memory is not None:
@@ -74,6 +74,16 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         if into is None or k == into or not (0 <= k < n_experts and 0 <= into < n_experts):
             raise ValueError(f"remove takes two different experts below {n_experts}; got {k} and {into}")
         self._merge(k, into)
+
+    def _extend(self, other: Self) -> None:
+        if len(other.counts) and not len(self.counts):
+            self.load_state_dict(other.state_dict())
+        elif len(other.counts):
+            self._append(other)
+
+    @abstractmethod
+    def _append(self, other: Self) -> None:
+        """Appends the experts of another bank; both have some."""
 
     def representation(self) -> State:
         """Returns the fitted features, and what the first memory says about components: their origin and prior."""

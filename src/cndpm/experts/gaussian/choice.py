@@ -57,7 +57,12 @@ class CovarianceChoice(Keeps):
     }
 
     def __init__(
-        self, shrinkage: float | None, tail: float | None, *, for_classes: bool, foretells: bool = True
+        self,
+        shrinkage: float | None = None,
+        tail: float | None = None,
+        *,
+        for_classes: bool = True,
+        foretells: bool = True,
     ) -> None:
         self.density = self.accuracy = _START if shrinkage is None else shrinkage
         self._tail = None if tail is None else finite(tail)

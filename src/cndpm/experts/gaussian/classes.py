@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -23,13 +23,14 @@ from cndpm.experts.bank import Evidence, Provisional
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.additive import AdditiveBank
+from cndpm.experts.gaussian.choice import CovarianceChoice
 from cndpm.experts.gaussian.factor import host_values
 from cndpm.experts.gaussian.label_table import LabelTable
-from cndpm.experts.gaussian.merging_gaussians import ClassMerging
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.provisional import LOG_FLOOR, ProvisionalGaussians, kernel_model, sum_by_label
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.mixture.inference import log_normalise
+from cndpm.mixture.redundancy import best_of_sources
 from cndpm.state import State, StateError, expect, integers
 
 _LOG_UNSEEN_LABEL = -1e6
@@ -41,6 +42,9 @@ _TRACE = 1e-6
 
 _FEW_ANSWERS = 4096
 """Experts times classes up to which every expert answers by itself; beyond, their answers are added up by label."""
+
+_SAME_LABELS = 0.5
+"""How alike the shares of labels of two experts must be (Bhattacharyya) to be taken for the same labels."""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -79,11 +83,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
 
     @property
     def counts(self) -> Tensor:
-        return torch.from_numpy(self.totals(self.component_counts()))
-
-    @property
-    def merging(self) -> ClassMerging:
-        return ClassMerging(self)
+        return torch.from_numpy(self._totals(self.component_counts()))
 
     def admit(self, n_classes: int) -> None:
         self.labels.reserve(n_classes)
@@ -123,7 +123,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         moved = drift.numpy()
         weights = np.where(np.isfinite(moved), self.component_counts(), 0.0)
         with np.errstate(invalid="ignore"):
-            return torch.from_numpy(self.totals(weights * np.nan_to_num(moved)) / self.totals(weights))
+            return torch.from_numpy(self._totals(weights * np.nan_to_num(moved)) / self._totals(weights))
 
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
         return torch.as_tensor(self._of_components_and_experts(samples, exact)[1] - self._log_volume)
@@ -132,7 +132,8 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         return self._label_log_proba(*self._of_components_and_experts(samples, exact))
 
     def mixed(self, samples: Samples, *, exact: bool = True) -> tuple[Tensor, Tensor] | None:
-        if self._gaussians is None or self.labels.n_experts * self.labels.n_classes <= _FEW_ANSWERS:
+        n_answers = self.labels.n_experts * self.labels.n_classes
+        if not isinstance(self._gaussians, SharedGaussians) or n_answers <= _FEW_ANSWERS:
             return None
         components, scores = self._gaussians.answers.log_prob_near(samples, exact=exact)
         counts, labels = (torch.from_numpy(part) for part in (self.component_counts(), self.labels.labels))
@@ -219,26 +220,73 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         groups = [[other, k] if other == into else [other] for other in range(self.labels.n_experts) if other != k]
         self.ready().merge_components(*self.labels.unite(groups))
 
-    def renamed(self, mapping: Sequence[int]) -> None:
-        """Takes note that class c has the index mapping[c] from now on."""
+    # Merging: experts are sums, so nothing is lost
+
+    def _append(self, other: Self) -> None:
+        mine, theirs = self.labels, other.labels
+        n_classes = max(mine.n_classes, theirs.n_classes)
+        mine.reserve(n_classes)
+        table = np.pad(theirs.table, ((0, 0), (0, n_classes - theirs.n_classes)), constant_values=-1)
+        table = np.where(table >= 0, table + mine.n_components, -1)
+        gaussians: Any = self.ready()
+        gaussians.extend(other.ready())
+        mine.replace(np.concatenate([mine.table, table]))
+
+    def unite(self, groups: Sequence[Sequence[int]]) -> None:
+        self.ready().merge_components(*self.labels.unite(groups), judge_anew=True)
+
+    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
+        """Asks typical samples of every label of an expert, weighted by their number."""
+        table, counts = self.labels, self.component_counts()
+        explained, shares = np.zeros((table.n_experts, table.n_experts)), self._label_shares()
+        log_labels = math.log(table.n_labels + 1) if self.for_classes else 0.0
+        for label in np.unique(table.labels):
+            components = table.components_of(np.array([label]))
+            components = components[counts[components] >= 1]  # less is a trace of samples that went elsewhere
+            owners = table.owners[components]
+            margins = self.ready().typical_margins(components).cpu().numpy() + log_labels
+            margins = margins + np.log(counts[components])[:, None]
+            takes = best_of_sources(margins, np.array(sources)[owners]) & (margins >= levels.numpy()[owners][:, None])
+            explained[np.ix_(owners, owners)] += takes * shares[components]
+        return torch.from_numpy(explained)
+
+    def affinity(self) -> Tensor | None:
+        """Puts experts of the same labels first, then those whose means lie near each other."""
+        if not len(self.counts):
+            return None
+        gaussians, table = self.ready(), self.labels
+        if isinstance(gaussians, OwnGaussians) and table.n_components == table.n_experts:
+            return gaussians.affinity()
+        roots = torch.zeros(table.n_experts, table.n_classes, dtype=torch.float64)
+        roots[table.owners, table.labels] = torch.from_numpy(self._label_shares()).sqrt()
+        sums, owners = gaussians.whitened_sums().cpu(), torch.from_numpy(table.owners)
+        means = sums.new_zeros(table.n_experts, sums.shape[1]).index_add(0, owners, sums)
+        means = means / self.counts.clamp_min(1e-9)[:, None]
+        return 1e9 * (roots @ roots.T > _SAME_LABELS) - torch.cdist(means, means).square()
+
+    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
+        table = self.labels
+        renamed = np.full((table.n_experts, max(n_classes, table.n_classes)), -1, dtype=np.int64)
+        renamed[:, list(mapping)] = table.table[:, : len(mapping)]
+        table.replace(renamed)
         self._provisional = None
         if self._memory is not None:
             samples, y = self._memory
             self._memory = (samples, torch.tensor(mapping)[y])
+
+    def _label_shares(self) -> Floats:
+        """Returns the part of its expert's samples that each component has, (J,)."""
+        counts = self.component_counts()
+        return counts / np.maximum(self._totals(counts), 1e-300)[self.labels.owners]
 
     # Inside
 
     def _new_gaussians(self, rows: Tensor) -> SharedGaussians | OwnGaussians:
         if self.covariance == "own":
             return OwnGaussians(rows.double().cpu(), self._features)
-        return SharedGaussians(
-            rows.double().mean(dim=0),
-            self._features,
-            shrinkage=self.shrinkage,
-            tail=self.tail,
-            for_classes=self.for_classes,
-            foretells=self._foretells,
-        )
+        kind = {"for_classes": self.for_classes, "foretells": self._foretells}
+        choice = CovarianceChoice(self.shrinkage, self.tail, **kind)
+        return SharedGaussians(rows.double().mean(dim=0), self._features, choice)
 
     def _as_labels(self, x: Tensor, y: Tensor | None) -> Tensor:
         if y is None:
@@ -262,6 +310,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         the components are asked whose means lie nearest.
         """
         table, gaussians = self.labels, self.ready()
+        assert isinstance(gaussians, SharedGaussians)  # others are never wide
         components = table.components_of(labels)
         unknown = ~np.isin(labels, table.labels[components])
         if unknown.any():
@@ -310,7 +359,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         """Returns the samples of each component, (J,)."""
         return np.zeros(0) if self._gaussians is None else self._gaussians.counts.cpu().numpy()
 
-    def totals(self, counts: Floats) -> Floats:
+    def _totals(self, counts: Floats) -> Floats:
         """Returns the samples of each expert, (K,), from those of its components."""
         return np.bincount(self.labels.owners, weights=counts, minlength=self.labels.n_experts).astype(np.float64)
 
@@ -354,7 +403,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
     def _weighted(self, scores: Any) -> Any:
         """Adds log p(label | expert) of every component to log densities, (B, J)."""
         counts = self.component_counts()
-        log_shares = np.log(np.maximum(counts / self.totals(counts)[self.labels.owners], 1e-300))
+        log_shares = np.log(np.maximum(counts / self._totals(counts)[self.labels.owners], 1e-300))
         return scores + (torch.from_numpy(log_shares).to(scores.device) if isinstance(scores, Tensor) else log_shares)
 
     def _label_log_proba(self, weighted: Any, mixed: Any) -> Tensor:

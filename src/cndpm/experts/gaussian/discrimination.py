@@ -50,21 +50,28 @@ def expected_accuracy(
     origin. Where they are many, 64 of them speak for all, and each is compared with its 31 nearest: a sample is rarely
     mistaken for one of a component that lies farther away. The factor is as for :func:`expected_distance`.
     """
-    share, delta = 1 - shrinkage, _delta(cholesky, degrees, floor)
+    given = {"degrees": degrees, "share": 1 - shrinkage, "floor": floor, "delta": _delta(cholesky, degrees, floor)}
+    if len(means) <= _ALL:
+        hits = _hit_rates(*_scores(cholesky, means, counts, **given))
+        return float((hits * counts).sum() / counts.sum())
     whitened = torch.linalg.solve_triangular(cholesky, means.T, upper=False)
-    if len(means) > _ALL:
-        judged = torch.linspace(0, len(means) - 1, _SOME).long().to(means.device)
-        near = _nearest(whitened.T, judged)
-        share_of = {"degrees": degrees, "share": share, "floor": floor, "delta": delta}
-        hits = torch.stack([_hit_rate(cholesky, means[one], counts[one[0]], **share_of) for one in near])
-        return float((hits * counts[judged]).sum() / counts[judged].sum())
+    judged = torch.linspace(0, len(means) - 1, _SOME).long().to(means.device)
+    hits = torch.stack(
+        [_hit_rate(*_scores(cholesky, means[one], counts[one], **given)) for one in _nearest(whitened.T, judged)]
+    )
+    return float((hits * counts[judged]).sum() / counts[judged].sum())
+
+
+def _scores(
+    cholesky: Tensor, means: Tensor, counts: Tensor, *, degrees: float, share: float, floor: float, delta: float
+) -> tuple[Tensor, Tensor]:
+    """Returns the mean score of new samples of component i under j, [i, j], (n, n), and the scores' covariance."""
+    whitened = torch.linalg.solve_triangular(cholesky, means.T, upper=False)
     duals = torch.linalg.solve_triangular(cholesky.mT, whitened, upper=True).double()
     inner = whitened.T.double() @ whitened.double()
     # S duals = (means - floor duals) / share, by the definition of the duals.
     covariance = (1 + delta) ** 2 * (duals.T @ (means.T - floor * duals)) / share
-    expected = inner - torch.diag(degrees * delta / share / counts) - 0.5 * inner.diagonal()
-    hits = _hit_rates(expected, covariance)
-    return float((hits * counts).sum() / counts.sum())
+    return inner - torch.diag(degrees * delta / share / counts) - 0.5 * inner.diagonal(), covariance
 
 
 def _nearest(points: Tensor, judged: Tensor) -> Tensor:
@@ -75,16 +82,9 @@ def _nearest(points: Tensor, judged: Tensor) -> Tensor:
     return distance.topk(_N_NEAREST, dim=1, largest=False).indices
 
 
-def _hit_rate(
-    cholesky: Tensor, means: Tensor, count: Tensor, *, degrees: float, share: float, floor: float, delta: float
-) -> Tensor:
-    """Returns how often a new sample of the first of n components (n, d) has the highest density under it, ()."""
-    duals = torch.cholesky_solve(means.T, cholesky).double()
-    inner = duals.T @ means.T.double()
-    covariance = (1 + delta) ** 2 * (duals.T @ (means.T - floor * duals)) / share
-    expected = inner[0] - 0.5 * inner.diagonal()
-    expected[0] -= degrees * delta / share / count
-    hits: Tensor = ((expected + _scattered(covariance, _N_DRAWS)).argmax(dim=1) == 0).double().mean()
+def _hit_rate(expected: Tensor, covariance: Tensor) -> Tensor:
+    """Returns how often a new sample of the first of n components has the highest score under it, ()."""
+    hits: Tensor = ((expected[0] + _scattered(covariance, _N_DRAWS)).argmax(dim=1) == 0).double().mean()
     return hits
 
 

@@ -166,17 +166,6 @@ def host_values(tensor: Tensor) -> Any:
     return tensor.numpy() if tensor.device.type == "cpu" else tensor
 
 
-def log_sum(log_values: Values) -> Values:
-    """Returns log sum exp over the last axis, (...), of values (..., n), none of which is infinite."""
-    total: Values
-    if isinstance(log_values, Tensor):
-        total = log_values.logsumexp(dim=-1)
-    else:
-        top = log_values.max(axis=-1, keepdims=True)
-        total = np.log(np.exp(log_values - top).sum(axis=-1)) + top[..., 0]
-    return total
-
-
 def log_elliptical(squared_distance: Values, log_det: float, n_dims: int, scale: Values, tail: float) -> Values:
     """Returns the log density with mean mu and covariance scale * Sigma, elementwise.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -155,10 +155,6 @@ class OwnGaussians:
         """Answers for the components: these ones themselves, as nothing is shared that could be out of date."""
         return self
 
-    def posterior(self) -> NormalInverseWishart:
-        """Returns the posterior of every component, leading dimension J."""
-        return self._posterior(list(range(self.n_components)))
-
     def _posterior(self, components: list[int]) -> NormalInverseWishart:
         sums = (self.counts[components], self._sums[components], self._second_moments[components])
         return normal_inverse_wishart_from_sums(self.prior, *sums)
@@ -167,14 +163,6 @@ class OwnGaussians:
         """Returns predictive log densities of every component, (B, J), on the device of the features; always exact."""
         device = self._features(samples).device
         return self._log_student_t(samples)[:, :-1].to(device)
-
-    def nearest(self, samples: Samples) -> None:
-        """Returns None: there is no index over components with covariances of their own."""
-
-    def log_prob_near(self, samples: Samples, *, exact: bool) -> tuple[Tensor, Tensor]:
-        """Returns all components for each of B samples, (B, J), and their log densities, (B, J)."""
-        scores = self.log_prob(samples, exact=exact)
-        return torch.arange(scores.shape[1], device=scores.device).expand(len(scores), -1), scores
 
     def routing_log_prob(
         self, samples: Samples, components: NDArray[np.int64] | None = None
@@ -225,8 +213,9 @@ class OwnGaussians:
         Degrees of freedom (J + 1,), locations (J + 1, d), Cholesky factors of the scale matrices (J + 1, d, d).
         """
         if self._factors is None:
-            everything = _with_prior(self.posterior(), self.prior)
-            self._factors = self._student_t(everything)
+            posterior = self._posterior(list(range(self.n_components)))
+            joined = [torch.cat([one, prior[None]]) for one, prior in zip(posterior, self.prior, strict=True)]
+            self._factors = self._student_t(NormalInverseWishart(*joined))
         elif self._changed:
             changed = sorted(self._changed)
             for cached, renewed in zip(self._factors, self._student_t(self._posterior(changed)), strict=True):
@@ -240,7 +229,7 @@ class OwnGaussians:
         return degrees, location + self._origin, torch.stack([_cholesky(matrix) for matrix in scale])
 
     def state_dict(self) -> State:
-        prior = {name: getattr(self.prior, name).clone() for name in ("mean", "kappa", "nu", "psi")}
+        prior = {name: value.clone() for name, value in self.prior._asdict().items()}
         sums = {"counts": self.counts, "sums": self._sums, "second_moments": self._second_moments}
         return {"origin": self._origin.clone(), "prior": prior, **{name: value.clone() for name, value in sums.items()}}
 
@@ -257,8 +246,7 @@ class OwnGaussians:
         self._factors = None
 
 
-@dataclass(frozen=True)
-class NormalInverseWishart:
+class NormalInverseWishart(NamedTuple):
     """mu | Sigma ~ N(mean, Sigma / kappa), Sigma ~ IW(psi, nu); leading dimensions are components."""
 
     mean: Tensor  # (..., d)
@@ -318,9 +306,3 @@ def _cholesky(matrix: Tensor) -> Tensor:
     if int(info):
         factor = torch.linalg.cholesky(matrix)  # says what is wrong
     return factor
-
-
-def _with_prior(posterior: NormalInverseWishart, prior: NormalInverseWishart) -> NormalInverseWishart:
-    """Joins the components and, last, the prior in one batch."""
-    names = ("mean", "kappa", "nu", "psi")
-    return NormalInverseWishart(*(torch.cat([getattr(posterior, n), getattr(prior, n)[None]]) for n in names))

@@ -9,13 +9,10 @@ from torch import Tensor
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap, IdentityFeatures
 from cndpm.experts.gaussian.densities import Posteriors
-from cndpm.experts.gaussian.factor import host_values, log_sum
+from cndpm.experts.gaussian.factor import host_values
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.kernels import KernelModel, gaussian_kernel_log_prob, nearest_neighbour_variance
 from cndpm.mixture.inference import log_normalise
-
-_FEW = 64
-"""Components up to which each looks for others of its label; beyond, they are added up in a table of all labels."""
 
 LOG_FLOOR = -50.0
 """The least log-probability of a label."""
@@ -43,7 +40,7 @@ class ProvisionalGaussians:
 
     def log_density(self, samples: Samples) -> Tensor:
         """Returns log p(x), (B,)."""
-        return torch.as_tensor(log_sum(host_values(self._weighted(samples))) - self._log_volume)
+        return self._weighted(samples).logsumexp(dim=1) - self._log_volume
 
     def predictive(self, samples: Samples) -> Tensor:
         """Returns class log-probabilities (B, C)."""
@@ -75,12 +72,8 @@ class ProvisionalGaussians:
 
 def sum_by_label(log_proba: Tensor, labels: Tensor, n_classes: int) -> Tensor:
     """Adds up log-probabilities (B, S) of components that bear the same label, (B, C); others have the least one."""
-    shape = (len(log_proba), n_classes)
-    if labels.shape[1] > _FEW:
-        return log_proba.new_zeros(shape).scatter_add_(1, labels, log_proba.exp()).log().clamp_min(LOG_FLOOR)
-    alike = labels[:, :, None] == labels[:, None]
-    of_labels = torch.where(alike, log_proba[:, None], -torch.inf).logsumexp(dim=2).clamp_min(LOG_FLOOR)
-    return log_proba.new_full(shape, LOG_FLOOR).scatter_(1, labels, of_labels)
+    summed = log_proba.new_zeros(len(log_proba), n_classes).scatter_add_(1, labels, log_proba.exp())
+    return summed.log().clamp_min(LOG_FLOOR)
 
 
 def kernel_model(feature_map: FeatureMap, x: Tensor, y: Tensor | None, n_classes: int) -> KernelModel:

@@ -8,7 +8,7 @@ has learned any of it, so its rows are new, as those of a label are that nobody 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -19,7 +19,6 @@ from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.features.ranges import Ranges
 from cndpm.experts.gaussian.classes import GaussianBank
-from cndpm.experts.gaussian.merging_gaussians import ClassMerging
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.state import State, StateError, expect, part, tensor
 
@@ -44,10 +43,6 @@ class RangedGaussianBank(GaussianBank):
             raise ValueError(f"ranges are for experts that share a covariance; got covariance={self.covariance!r}")
         self.ranges = Ranges()
         self.knows = np.zeros((0, 0), dtype=bool)
-
-    @property
-    def merging(self) -> RangedMerging:
-        return RangedMerging(self)
 
     def adapt(self, rows: Tensor, known: Tensor | None = None) -> bool:
         """Begins another range where the latest rows (n, d), on the host, have left those known; returns whether."""
@@ -113,6 +108,36 @@ class RangedGaussianBank(GaussianBank):
         self.knows[into] |= self.knows[k]
         self.knows = np.delete(self.knows, k, axis=0)
 
+    # Merging: experts of different ranges stay apart
+
+    def _append(self, other: Self) -> None:
+        if not torch.equal(self.ranges.shifts[:1], other.ranges.shifts[:1]):
+            raise ValueError("models that are merged measure rows in the same units; these began with different rows")
+        n, more = len(self.ranges), slice(1, None)
+        self.ranges.extend(other.ranges)
+        mine = np.pad(self.knows, ((0, 0), (0, len(self.ranges) - n)))
+        theirs = np.zeros((len(other.knows), len(self.ranges)), dtype=bool)
+        theirs[:, 0], theirs[:, n:] = other.knows[:, 0], other.knows[:, more]
+        super()._append(other)
+        self.knows = np.append(mine, theirs, axis=0)
+        self.forget_features()
+
+    def unite(self, groups: Sequence[Sequence[int]]) -> None:
+        super().unite(groups)
+        self.knows = np.stack([self.knows[list(group)].any(axis=0) for group in groups])
+
+    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
+        return super().explained(levels, sources) * self._share_ranges()
+
+    def affinity(self) -> Tensor | None:
+        alike = super().affinity()
+        return None if alike is None else alike + 2 * _LOG_UNSEEN_RANGE**2 * (self._share_ranges() - 1)
+
+    def _share_ranges(self) -> Tensor:
+        """Returns whether two experts have learned rows of the same range, (K, K), 1 or 0."""
+        knows = torch.from_numpy(self.knows).double()
+        return ((knows @ knows.T) > 0).double()
+
     def _n_own_numbers(self) -> int:
         return super()._n_own_numbers() + self.ranges.n_numbers_kept + self.knows.size
 
@@ -148,39 +173,3 @@ class _RangedProvisional:
 
     def predictive(self, samples: Samples) -> Tensor:
         return self._model.predictive(samples)
-
-
-class RangedMerging(ClassMerging):
-    """Merges experts of ranges: those of different ranges stay apart."""
-
-    _bank: RangedGaussianBank
-
-    def _append(self, other: GaussianBank) -> None:
-        bank = self._bank
-        assert isinstance(other, RangedGaussianBank)
-        if not torch.equal(bank.ranges.shifts[:1], other.ranges.shifts[:1]):
-            raise ValueError("models that are merged measure rows in the same units; these began with different rows")
-        n, more = len(bank.ranges), slice(1, None)
-        bank.ranges.extend(other.ranges)
-        mine = np.pad(bank.knows, ((0, 0), (0, len(bank.ranges) - n)))
-        theirs = np.zeros((len(other.knows), len(bank.ranges)), dtype=bool)
-        theirs[:, 0], theirs[:, n:] = other.knows[:, 0], other.knows[:, more]
-        super()._append(other)
-        bank.knows = np.append(mine, theirs, axis=0)
-        bank.forget_features()
-
-    def unite(self, groups: Sequence[Sequence[int]]) -> None:
-        super().unite(groups)
-        self._bank.knows = np.stack([self._bank.knows[list(group)].any(axis=0) for group in groups])
-
-    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
-        return super().explained(levels, sources) * self._share_ranges()
-
-    def affinity(self) -> Tensor | None:
-        alike = super().affinity()
-        return None if alike is None else alike + 2 * _LOG_UNSEEN_RANGE**2 * (self._share_ranges() - 1)
-
-    def _share_ranges(self) -> Tensor:
-        """Returns whether two experts have learned rows of the same range, (K, K), 1 or 0."""
-        knows = torch.from_numpy(self._bank.knows).double()
-        return ((knows @ knows.T) > 0).double()

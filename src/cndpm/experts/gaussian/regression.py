@@ -8,6 +8,10 @@ features; random Fourier features make it one in a function space.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,9 +19,9 @@ from cndpm.experts.bank import Evidence, Provisional
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap, IdentityFeatures
 from cndpm.experts.gaussian.additive import AdditiveBank
-from cndpm.experts.gaussian.merging_gaussians import RegressionMerging
 from cndpm.experts.gaussian.own_covariance import OwnGaussians, log_student_t
 from cndpm.experts.gaussian.provisional import kernel_model
+from cndpm.mixture.redundancy import best_of_sources
 from cndpm.state import State, copied
 
 
@@ -32,10 +36,6 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
     @property
     def counts(self) -> Tensor:
         return torch.zeros(0, dtype=torch.float64) if self._gaussians is None else self._gaussians.counts
-
-    @property
-    def merging(self) -> RegressionMerging:
-        return RegressionMerging(self)
 
     def admit(self, n_classes: int) -> None:
         """Does nothing: targets are numbers."""
@@ -115,6 +115,27 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
 
     def _merge(self, k: int, into: int) -> None:
         self.ready().merge_components([(k, into)], [j for j in range(len(self.counts)) if j != k])
+
+    # Merging: experts are sums, so nothing is lost
+
+    def _append(self, other: Self) -> None:
+        self.ready().extend(other.ready())
+
+    def unite(self, groups: Sequence[Sequence[int]]) -> None:
+        pairs = [(k, group[0]) for group in groups for k in group[1:]]
+        if pairs:
+            self.ready().merge_components(pairs, [group[0] for group in groups])
+
+    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
+        margins = self.ready().typical_margins(np.arange(len(self.counts))) + self.counts.log()[:, None]
+        best = torch.from_numpy(best_of_sources(margins.numpy(), np.array(sources)))
+        return ((margins >= levels[:, None]) & best).double()
+
+    def affinity(self) -> Tensor:
+        return self.ready().affinity()
+
+    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
+        """Does nothing: targets are numbers."""
 
     def _own_representation(self) -> State:
         return self._own_state()

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
@@ -43,28 +42,18 @@ _ROUNDING = 1e-6
 class SharedGaussians:
     """J Gaussian components with one covariance over d features, which a function gives, less a fixed `origin` (d,).
 
-    A shrinkage or a tail (inf for exactly normal components) that is None is chosen by the data. `for_classes` says
-    whether predictions are to tell the components apart, or to give their densities; `foretells` whether it pays to
-    foretell how well (:class:`~cndpm.experts.gaussian.choice.CovarianceChoice`). The routing factor is float32,
-    which halves its cost: the routing margins are whole nats.
+    The `choice` of shrinkages and tails says what predictions are for; by default it is made by the data, for classes.
     """
 
+    routing_dtype = torch.float32
+    """Of the routing factor: single precision halves its cost, and the routing margins are whole nats."""
+
     def __init__(
-        self,
-        origin: Tensor,
-        features: Callable[[Samples], Tensor],
-        *,
-        shrinkage: float | None = None,
-        tail: float | None = None,
-        for_classes: bool = True,
-        foretells: bool = True,
-        routing_dtype: torch.dtype = torch.float32,
+        self, origin: Tensor, features: Callable[[Samples], Tensor], choice: CovarianceChoice | None = None
     ) -> None:
         self.statistics = SharedStatistics(origin)
-        kind = {"for_classes": for_classes, "foretells": foretells}
-        self._given: dict[str, Any] = {"shrinkage": shrinkage, "tail": tail, **kind}
-        self.choice = CovarianceChoice(shrinkage, tail, **kind)
-        self.routing_dtype = routing_dtype
+        self.choice = choice or CovarianceChoice()
+        self._first_choice = self.choice.state_dict()
         self.n_factorisations = 0
         self._features = features
         self._routing: Factor | None = None
@@ -147,7 +136,7 @@ class SharedGaussians:
 
     def template(self) -> State:
         """Returns the state of Gaussians with this origin and no component."""
-        return SharedGaussians(self.statistics.origin, self._features, **self._given).state_dict()
+        return {**SharedGaussians(self.statistics.origin, self._features).state_dict(), "choice": self._first_choice}
 
     def extend(self, other: SharedGaussians) -> None:
         """Appends the components of others; the covariance becomes that of all, with a mean of their shrinkages.
@@ -336,5 +325,5 @@ class SharedGaussians:
         self._routing = None if state["routing"] is None else Factor.from_state(state["routing"])
         self._before = None if state["before"] is None else state["before"].cpu().clone()
         self._ledger = None
-        self._saved_ledger, index = state["ledger"], state.get("index")
-        self._index = None if index is None else MeanIndex.from_state(index)
+        self._saved_ledger = state["ledger"]
+        self._index = None if state["index"] is None else MeanIndex.from_state(state["index"])

@@ -10,9 +10,6 @@ from cndpm.lazy import lazily
 LikelihoodName = Literal["bernoulli", "unit-gaussian", "gaussian", "pixel-gaussian", "logistic"]
 """Names of the distributions of x given a network's output."""
 
-Bound = Literal["elbo", "importance-weighted"]
-"""Names of lower bounds on log p(x)."""
-
 if TYPE_CHECKING:
     from cndpm.experts.neural.autoregressive import AutoregressiveDensity as AutoregressiveDensity
     from cndpm.experts.neural.lateral import LateralCNN as LateralCNN

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from cndpm.state import State, expect, integers, whole
@@ -14,19 +14,16 @@ from cndpm.training.optimiser import Optimiser
 from cndpm.training.recorded_steps import Routine, StepRecorder
 
 
-class LessonSchedule(BaseModel):
+@dataclass(frozen=True)
+class LessonSchedule:
     """Length and batches of the training of a network on the memory."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    max_steps: int = Field(ge=0, description="steps at most; exactly so many when `until` is 'steps'")
-    batch_size: int = Field(50, ge=1, description="samples a step, drawn with replacement")
-    until: Literal["steps", "converged"] = Field("steps", description="when to end")
-    check_every: int = Field(100, ge=1, description="steps between two looks at the held-out part")
-    patience: int = Field(5, ge=1, description="looks without improvement before the lesson ends")
-    holdout: float = Field(
-        default=0.1, gt=0, lt=1, description="part of the memory held out when `until` is 'converged'"
-    )
+    max_steps: int  # at most; exactly so many when `until` is "steps"
+    batch_size: int = 50  # samples a step, drawn with replacement
+    until: Literal["steps", "converged"] = "steps"
+    check_every: int = 100  # steps between two looks at the held-out part
+    patience: int = 5  # looks without improvement before the lesson ends
+    holdout: float = 0.1  # part of the memory held out when `until` is "converged"
 
 
 class Lesson:

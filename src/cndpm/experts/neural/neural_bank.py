@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from cndpm.devices import restore_generator
 from cndpm.experts.bank import Bank, DensityOf, Evidence
-from cndpm.experts.chunks import Ends, Samples, open_block
+from cndpm.experts.chunks import Samples, open_block
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.lateral import Features
-from cndpm.experts.neural.merging_networks import NeuralMerging
 from cndpm.experts.neural.neural_expert import ExpertInTraining, NeuralExpert, PartTraining
 from cndpm.experts.neural.panel import AT_ONCE, Panel, Seat
 from cndpm.experts.neural.parts import DensityMaker, PredictorMaker
@@ -90,15 +90,11 @@ class NeuralBank(Bank):
     def counts(self) -> Tensor:
         return self._counts.clone()
 
-    @property
-    def merging(self) -> NeuralMerging:
-        return NeuralMerging(self)
-
-    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0, ends: Ends = None) -> Iterator[Samples]:
+    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         x = x.to(self._device)
         self._placeholder.density.check(x)
         size = AT_ONCE if batch_size is None else batch_size  # a chunk each: networks change with every step
-        return open_block(x, size, chunk_size=size, start=start, ends=ends)
+        return open_block(x, size, chunk_size=size, start=start)
 
     # Evaluation
 
@@ -266,8 +262,14 @@ class NeuralBank(Bank):
         scalings, placeholder = self._scalings.state_dict(), self._placeholder.state_dict()
         return {"seed": self._seed, "n_classes": self.n_classes, "scalings": scalings, "placeholder": placeholder}
 
-    def take_in(self, other: NeuralBank) -> None:
-        """Appends the experts of another bank, which is left alone but for the classes it has room for."""
+    # Merging: networks are no sums, so they are put side by side, for pruning to choose among
+
+    def _extend(self, other: Self) -> None:
+        if self.sharing and len(other.counts) and len(self.counts):
+            raise ValueError(
+                "networks with lateral connections look at all that came before them, so those of two models cannot be "
+                "put side by side; learn with sharing=False to merge later"
+            )
         self.admit(other.n_classes)
         other.admit(self.n_classes)
         for expert in other.experts:
@@ -275,6 +277,17 @@ class NeuralBank(Bank):
         self._counts = torch.cat([self._counts, other.counts])
         self._born += other._born
         self._line_up()
+
+    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
+        return torch.eye(len(self._counts), dtype=torch.float64)
+
+    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
+        if list(mapping) != list(range(len(mapping))):
+            raise ValueError(
+                "networks keep their classes in order, and these models met them in different orders; name them all in "
+                "the same order when learning begins: partial_fit(X, y, classes=...)"
+            )
+        self.admit(n_classes)
 
     # Inside
 

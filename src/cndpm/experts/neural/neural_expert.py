@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
-from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from cndpm.experts.neural.lateral import Features
@@ -14,19 +15,16 @@ from cndpm.training.optimiser import Optimiser
 from cndpm.training.recorded_steps import StepRecorder
 
 
-class PartTraining(BaseModel):
+@dataclass(frozen=True)
+class PartTraining:
     """Optimiser and schedule of the densities, or of the predictors, of all experts."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    lr: float = Field(gt=0, description="learning rate of Adam")
-    wake_lr_factor: float = Field(1.0, gt=0, description="multiplies the learning rate when the expert wakes")
-    clip: float = Field(0.5, gt=0, description="gradients are clipped by value")
-    weight_decay: float = Field(1e-5, ge=0, description="squared-norm penalty while asleep")
-    slowdown: int | None = Field(
-        None, ge=1, description="the learning rate falls as 1 / sqrt(1 + steps / this), anew when the expert wakes"
-    )
+    lr: float  # learning rate of Adam
     sleep: LessonSchedule
+    wake_lr_factor: float = 1.0  # multiplies the learning rate when the expert wakes
+    clip: float = 0.5  # gradients are clipped by value
+    weight_decay: float = 1e-5  # squared-norm penalty while asleep
+    slowdown: int | None = None  # the learning rate falls as 1 / sqrt(1 + steps / this), anew when the expert wakes
 
     def optimiser(self, part: Part) -> Optimiser:
         """Makes a fresh optimiser of the part's parameters."""
@@ -42,26 +40,21 @@ class PartTraining(BaseModel):
 class NeuralExpert:
     """p(x, y | k) by networks; without a predictor in an unlabelled mixture."""
 
-    def __init__(
-        self,
-        density: Density,
-        predictor: Predictor | None,
-        density_training: PartTraining,
-        predictor_training: PartTraining,
-    ) -> None:
-        self.density = density
-        self.predictor = predictor
-        self.training = (density_training, predictor_training)
-        self.density_optimiser = density_training.optimiser(density)
-        self.predictor_optimiser = predictor_training.optimiser(predictor) if predictor is not None else None
+    def __init__(self, density: Density, predictor: Predictor | None, *training: PartTraining) -> None:
+        self.density, self.predictor, self.training = density, predictor, training
+        self._optimisers = self._made_optimisers()
+
+    def _made_optimisers(self) -> list[Optimiser]:
+        return [training.optimiser(part) for part, training in zip(self._networks, self.training, strict=False)]
+
+    @property
+    def _networks(self) -> list[Part]:
+        return [self.density] if self.predictor is None else [self.density, self.predictor]
 
     @property
     def parts(self) -> list[tuple[Part, Optimiser]]:
         """The networks with their optimisers."""
-        parts: list[tuple[Part, Optimiser]] = [(self.density, self.density_optimiser)]
-        if self.predictor is not None and self.predictor_optimiser is not None:
-            parts.append((self.predictor, self.predictor_optimiser))
-        return parts
+        return list(zip(self._networks, self._optimisers, strict=True))
 
     @property
     def n_parameters(self) -> int:
@@ -80,9 +73,8 @@ class NeuralExpert:
 
     def admit(self, n_classes: int) -> None:
         """Makes room for classes below `n_classes`."""
-        if self.predictor is not None and self.predictor_optimiser is not None:
-            for old, new in self.predictor.admit(n_classes):
-                self.predictor_optimiser.replace(old, new)
+        for old, new in [] if self.predictor is None else self.predictor.admit(n_classes):
+            self._optimisers[1].replace(old, new)
 
     # Steps on the weighted sum of the losses (line 19 of Algorithm 1). They never wait for the device, so that they can
     # be recorded.
@@ -90,14 +82,14 @@ class NeuralExpert:
     def learn_density(self, x: Tensor, weight: Tensor, lateral: Features, generator: torch.Generator) -> None:
         """Takes one step of the density; `weight` (batch,) is that of each sample's loss."""
         loss = (weight * self.density.loss(x, lateral, generator)).sum()
-        self.density_optimiser.step(loss, penalise=False)
+        self._optimisers[0].step(loss, penalise=False)
         self.density.stepped()
 
     def learn_predictor(self, x: Tensor, y: Tensor | None, weight: Tensor, lateral: Features) -> None:
         """Takes one step of the predictor, where there is one and something to predict; `weight` is (batch,)."""
-        if self.predictor is not None and self.predictor_optimiser is not None and y is not None:
+        if self.predictor is not None and y is not None:
             loss = (weight * self.predictor.loss(x, y, lateral)).sum()
-            self.predictor_optimiser.step(loss, penalise=False)
+            self._optimisers[1].step(loss, penalise=False)
             self.predictor.stepped()
 
     def lessons(
@@ -110,18 +102,18 @@ class NeuralExpert:
 
         density, predictor = self.density, self.predictor
         lessons = []
-        if predictor is not None and self.predictor_optimiser is not None and y is not None:
+        if predictor is not None and y is not None:
             predictor.see(y)
 
             def loss(rows: Tensor) -> Tensor:
                 return predictor.loss(x[rows], y[rows], rows_of(lateral[1], rows))
 
-            lessons.append(Lesson(loss, loss, self.predictor_optimiser, self.training[1].sleep, len(x), recorder))
+            lessons.append(Lesson(loss, loss, self._optimisers[1], self.training[1].sleep, len(x), recorder))
         lessons.append(
             Lesson(
                 lambda rows: density.loss(x[rows], rows_of(lateral[0], rows), recorder.generator),
                 lambda rows: -density.log_prob(x[rows], rows_of(lateral[0], rows)),
-                self.density_optimiser,
+                self._optimisers[0],
                 self.training[0].sleep,
                 len(x),
                 recorder,
@@ -139,12 +131,10 @@ class NeuralExpert:
 
     def retire(self) -> None:
         """Drops all parameters but those that later experts look at."""
-        for part, _ in self.parts:
+        for part in self._networks:
             part.strip()
             part.requires_grad_(False)
-        self.density_optimiser = self.training[0].optimiser(self.density)
-        if self.predictor is not None:
-            self.predictor_optimiser = self.training[1].optimiser(self.predictor)
+        self._optimisers = self._made_optimisers()
 
     def state_dict(self) -> State:
         """Returns parameters, buffers and optimisers."""

@@ -9,7 +9,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from cndpm.experts.neural import Bound, LikelihoodName
+from cndpm.experts.neural import LikelihoodName
 from cndpm.experts.neural.fused import reparametrise
 from cndpm.experts.neural.lateral import Column, Features, LateralMLP
 from cndpm.experts.neural.likelihoods import make_likelihood
@@ -20,12 +20,12 @@ class VAE(Density):
     r"""p(x) bounded from below by an encoder and a decoder.
 
     .. math::
-        \text{ELBO} &= \tfrac1S \sum_s \log p(x \mid z_s) - \mathrm{KL}(q(z \mid x) \,\|\, \mathcal N(0, I)) \\
-        \text{IWAE} &= \log \tfrac1S \sum_s p(x \mid z_s)\, p(z_s) / q(z_s \mid x), \qquad z_s \sim q(z \mid x)
+        \log p(x) \ge \tfrac1S \sum_s \log p(x \mid z_s) - \mathrm{KL}(q(z \mid x) \,\|\, \mathcal N(0, I)),
+        \qquad z_s \sim q(z \mid x)
 
-    The ELBO is the bound of the paper's release, IWAE that of Burda et al. (2016). The encoder is a column with lateral
-    connections, fully connected unless another is given; the decoder, codes (n, latent_dim) to outputs (n, d), is the
-    expert's own. `n_samples` latent samples evaluate the density, `n_train_samples` train it.
+    This is the bound of the paper's release. The encoder is a column with lateral connections, fully connected unless
+    another is given; the decoder, codes (n, latent_dim) to outputs (n, d), is the expert's own. `n_samples` latent
+    samples evaluate the density, `n_train_samples` train it.
     """
 
     noise: Tensor
@@ -42,7 +42,6 @@ class VAE(Density):
         min_variance: float = 1e-4,
         n_samples: int = 16,
         n_train_samples: int = 16,
-        bound: Bound = "elbo",
         lateral_widths: Sequence[int] = (),
         encoder: Column | None = None,
         decoder: nn.Sequential | None = None,
@@ -51,7 +50,6 @@ class VAE(Density):
         self.input_shape = input_shape
         self.latent_dim = latent_dim
         self.n_train_samples = n_train_samples
-        self.bound = bound
         n_features = math.prod(input_shape)
         self.encoder = LateralMLP(n_features, hidden, lateral_widths) if encoder is None else encoder
         self.code = nn.Linear(self.encoder.out_features, 2 * latent_dim)
@@ -96,13 +94,8 @@ class VAE(Density):
         """Returns the bound for noise (S, batch or 1, latent), (batch,)."""
         own = self.features(x, lateral) if own is None else own
         code = self.code(self.encoder.top(own, lateral))
-        if self.bound == "elbo":
-            z, kl = reparametrise(code, noise)
-            return self.log_x(x.flatten(1), z).mean(dim=0) - kl
-        mean, log_variance = code.chunk(2, dim=1)
-        z = mean + (0.5 * log_variance).exp() * noise
-        log_ratio = 0.5 * (noise.square() + log_variance - z.square()).sum(dim=-1)
-        return torch.logsumexp(self.log_x(x.flatten(1), z) + log_ratio, dim=0) - math.log(len(noise))
+        z, kl = reparametrise(code, noise)
+        return self.log_x(x.flatten(1), z).mean(dim=0) - kl
 
     def log_x(self, x: Tensor, z: Tensor) -> Tensor:
         """Returns log p(x | z), (S, batch), of x (batch, d) and z (S, batch, latent)."""

@@ -33,7 +33,7 @@ _FLOOR = 1e-3
 _CLOCKS = np.array([[0.98], [0.998], [0.99]])
 """What evidence keeps after a sample: for members, of the latest 50 or 500; for the candidates, of 100."""
 
-_N_MIXTURES = 2
+_N_MIXTURES = len(_CLOCKS) - 1
 """Candidates that are mixtures, one a clock of members."""
 
 _RIDGE = 20.0

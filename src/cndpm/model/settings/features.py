@@ -49,7 +49,7 @@ class Fourier(Section):
 
     def build(self, facts: Facts) -> FeatureMap:
         n_features = _N_FOURIER[facts.target] if self.n_fourier == "auto" else self.n_fourier
-        return FourierFeatures(n_features, include_input=True)
+        return FourierFeatures(n_features)
 
 
 class Patches(Section):

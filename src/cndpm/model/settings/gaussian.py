@@ -36,14 +36,8 @@ class Companions(Section):
         description="no step for a batch whose labels the network predicted with a mean loss below this",
     )
     batch_size: int = Field(default=64, ge=1, le=1 << 16, description="samples per step")
-    n_recent: int = Field(
-        default=500,
-        ge=0,
-        description="the latest samples kept, from which these steps draw; 0 keeps none and takes the batch",
-    )
-    average: float | None = Field(
-        default=300.0, gt=1, description="steps over which weights are averaged to answer; null: not"
-    )
+    n_recent: int = Field(default=500, ge=1, description="the latest samples kept, from which these steps draw")
+    average: float = Field(default=300.0, gt=1, description="steps over which weights are averaged to answer")
     horizon: float = Field(
         default=1000.0, gt=1, description="samples until evidence for or against a predictor has faded to 1/e"
     )
@@ -89,13 +83,9 @@ class Companions(Section):
         )
 
     def _averaging(self, make: neural.PredictorMaker) -> neural.PredictorMaker:
-        horizon = self.average
-        if horizon is None:
-            return make
-
         def make_averaged(*, first: bool, lateral_widths: tuple[int, ...], n_classes: int) -> neural.Predictor:
             made = make(first=first, lateral_widths=lateral_widths, n_classes=n_classes)
-            return neural.AveragedPredictor(made, horizon=horizon)
+            return neural.AveragedPredictor(made, horizon=self.average)
 
         return make_averaged
 

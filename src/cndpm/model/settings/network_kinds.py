@@ -28,7 +28,6 @@ class Variational(Section):
     n_train_latent_samples: int | None = Field(
         default=None, ge=1, description="latent samples in training; by default as many"
     )
-    bound: neural.Bound = Field(default="elbo", description="mean of the ELBOs, or the importance-weighted bound")
     density_channels: int = Field(
         default=32, ge=1, description="channels of the first layer, where the density is convolutional"
     )
@@ -46,7 +45,6 @@ class Variational(Section):
                 min_variance=self.min_variance,
                 n_samples=self.n_latent_samples,
                 n_train_samples=self.n_train_latent_samples or self.n_latent_samples,
-                bound=self.bound,
                 lateral_widths=lateral_widths,
                 **self._columns(input_shape, networks, lateral_widths, first=first),
             )

@@ -73,9 +73,18 @@ def branches(model: type[Section]) -> dict[str, Branch]:
     return found
 
 
-def walk(model: type[Section]) -> Iterator[Place]:
+def walk(
+    model: type[Section], path: tuple[str, ...] = (), choices: tuple[Choice, ...] = (), *, by_name: bool = True
+) -> Iterator[Place]:
     """Yields every field of a section and of those below it, kinds left out; the tree's order, outer before inner."""
-    yield from _walk(model, (), (), by_name=True)
+    for name, field in model.model_fields.items():
+        if name == KIND:
+            continue
+        here, branch = (*path, name), branches(model).get(name)
+        yield Place(here, choices, model, field, branch, by_name)
+        for kind, section in branch.members.items() if branch is not None else ():
+            chosen = (*choices, Choice(here, kind, branch.default)) if branch and branch.has_kinds else choices
+            yield from walk(section, here, chosen, by_name=by_name and section.names_are_global)
 
 
 @cache
@@ -98,19 +107,6 @@ def kind_at(tree: Mapping[str, Any], choice: Choice) -> str:
 def unmet(place: Place, tree: Mapping[str, Any]) -> list[Choice]:
     """Returns the choices that nested settings would have to make differently for a place to exist."""
     return [choice for choice in place.choices if kind_at(tree, choice) != choice.kind]
-
-
-def _walk(
-    model: type[Section], path: tuple[str, ...], choices: tuple[Choice, ...], *, by_name: bool
-) -> Iterator[Place]:
-    for name, field in model.model_fields.items():
-        if name == KIND:
-            continue
-        here, branch = (*path, name), branches(model).get(name)
-        yield Place(here, choices, model, field, branch, by_name)
-        for kind, section in branch.members.items() if branch is not None else ():
-            chosen = (*choices, Choice(here, kind, branch.default)) if branch and branch.has_kinds else choices
-            yield from _walk(section, here, chosen, by_name=by_name and section.names_are_global)
 
 
 def _sections(annotation: Any) -> Iterator[type[Section]]:

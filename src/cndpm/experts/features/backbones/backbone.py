@@ -119,7 +119,7 @@ class BackboneFeatures(Keeps, FeatureMap):
 
     @property
     def n_numbers_kept(self) -> int:
-        return self._inner.n_numbers_kept + self._outer.n_numbers_kept + 1
+        return self._inner.n_numbers_kept + self._outer.n_numbers_kept
 
     def state_dict(self) -> State:
         return {"name": self.name, "checksum": self._loaded.checksum, **super().state_dict()}

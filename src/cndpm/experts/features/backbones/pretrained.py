@@ -20,8 +20,6 @@ from cndpm.experts.features.backbones.efficientnet_lite import EfficientNetLite
 from cndpm.extras import require_extra
 from cndpm.names import UnknownNameError
 
-__all__ = ["pretrained"]
-
 _MOST_BYTES = 1 << 30
 """Of a file of weights; larger ones are no network of this family."""
 
@@ -36,16 +34,10 @@ class Pretrained:
 
 
 def pretrained(name: str, weights: str | Path | None = None) -> Pretrained:
-    """Loads a network by name.
+    """Loads a network by name, with weights from a file of one's own (.pth or .safetensors) where one is given.
 
-    Args:
-        name: One of :data:`cndpm.experts.features.backbones.BACKBONES`.
-        weights: A file of weights of one's own (.pth or .safetensors); otherwise those of the package that carries
-            them.
-
-    Raises:
-        MissingExtraError: The package that carries the weights is not installed.
-        ValueError: There is no such network, or the file does not hold its weights.
+    MissingExtraError: the package that carries the weights is not installed. ValueError: there is no such network, or
+    the file does not hold its weights.
     """
     if name not in BACKBONES:
         raise UnknownNameError("backbone", name, BACKBONES)
