@@ -16,7 +16,7 @@ from tests.engines.test_sharding import Here
 
 from cndpm import CNDPMClassifier
 from cndpm.checks.case import same
-from cndpm.engines import fit_sharded
+from cndpm.engines import fit_sharded, predict_sharded
 from cndpm.engines.ray import RayEngine
 from cndpm.experiments import read_record
 from cndpm.experiments.sweep import Sweep, run_sweep
@@ -117,6 +117,13 @@ def test_a_sweep_on_ray_leaves_the_records_of_one_in_this_process(cluster, tmp_p
 
 def timeless(row):
     return {key: value for key, value in row.items() if key not in ("seconds", "overhead_seconds")}
+
+
+def test_answers_of_shards_are_those_of_the_model(cluster):
+    X, y = rows(3000)
+    fitted = model().fit(X, y)
+    by_ray, here = (predict_sharded(fitted, [X[:2000], X[2000:]], engine=each) for each in (RayEngine(2), Here()))
+    assert all(np.array_equal(a, b) for a, b in zip(by_ray, here, strict=True))
 
 
 def until(condition, seconds=120):

@@ -8,7 +8,7 @@ import pytest
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor, merge
 from cndpm.checks.case import same
-from cndpm.engines import LostWorkerError, ShardedError, fit_sharded, local, sharding
+from cndpm.engines import LostWorkerError, ShardedError, fit_sharded, local, predict_sharded, sharding
 from cndpm.engines.engine import Attempt, Engine
 from cndpm.engines.sharding import _identity, _ShardTask
 from cndpm.engines.shards import ArrayShard
@@ -176,6 +176,15 @@ def test_a_first_shard_that_is_too_short_for_an_expert_is_slept_on():
     X, y = rows(120)
     fitted = fit_sharded(model(), [(X[:10], y[:10]), (X[10:], y[10:])], engine=Here())
     assert fitted.learner_.events.n_samples == 120
+
+
+def test_answers_of_shards_are_those_of_the_model():
+    X, y = rows(200)
+    fitted = model().fit(X, y)
+    first, second = predict_sharded(fitted, [(X[:90], y[:90]), X[90:]], engine=Here())
+    assert np.array_equal(np.concatenate([first, second]), fitted.predict(X))
+    (proba,) = predict_sharded(fitted, [X], engine=Here(), method="predict_proba")
+    assert np.allclose(proba, fitted.predict_proba(X), rtol=0, atol=1e-12)
 
 
 def test_real_workers_give_the_same_bits(tmp_path, monkeypatch):

@@ -12,9 +12,9 @@ from cndpm.lazy import lazily
 
 if TYPE_CHECKING:
     from cndpm.engines.engine import LostWorkerError
-    from cndpm.engines.sharding import ShardedError, fit_sharded
+    from cndpm.engines.sharding import ShardedError, fit_sharded, predict_sharded
     from cndpm.engines.shards import ShardError
 
-__all__ = ["LostWorkerError", "ShardError", "ShardedError", "fit_sharded"]
+__all__ = ["LostWorkerError", "ShardError", "ShardedError", "fit_sharded", "predict_sharded"]
 
 __getattr__ = lazily(__name__)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from cndpm.engines.engine import Attempt, Engine
@@ -28,7 +29,7 @@ from cndpm.estimators.merging_models import load_estimator, merge_in_turn
 from cndpm.estimators.regressor import CNDPMRegressor
 from cndpm.storage import make_folder, remove_file, replace_file
 
-__all__ = ["ShardedError", "fit_sharded"]
+__all__ = ["ShardedError", "fit_sharded", "predict_sharded"]
 
 E = TypeVar("E", bound=Estimator)
 
@@ -94,10 +95,36 @@ def fit_sharded(
         return cast(E, _merged(files, made, where))
 
 
+def predict_sharded(
+    model: Estimator,
+    shards: Any,
+    *,
+    engine: str | Engine = "local",
+    workers: int = 2,
+    method: str = "predict",
+    target: str | None = None,
+    address: str | None = None,
+) -> list[NDArray[Any]]:
+    """Returns the answers for every shard, in their order: one array for each.
+
+    Args:
+        model: A fitted estimator.
+        shards: As for :func:`fit_sharded`; labels are not looked at.
+        engine: "local", "ray", or an engine.
+        workers: Shards that are answered at the same time.
+        method: Of the estimator: "predict", "predict_proba", "score_samples", "novelty".
+        target: Column to leave out, where shards are files.
+        address: Of a Ray cluster.
+    """
+    read = _read(shards, target=target)
+    with opened_engine(engine, workers, address=address) as made:
+        return made.results(_answer_shard, [(model, method, shard) for shard in read])
+
+
 # What is read
 
 
-def _read(parts: Any, *, target: str | None, as_numbers: bool) -> list[Shard]:
+def _read(parts: Any, *, target: str | None, as_numbers: bool = False) -> list[Shard]:
     if isinstance(parts, str | Path) or not isinstance(parts, Iterable):
         raise TypeError(f"shards are a list of arrays or files; got a {type(parts).__name__}. Give [it].")
     return [as_shard(part, target=target, as_numbers=as_numbers) for part in parts]
@@ -225,6 +252,11 @@ def _learn(model: Estimator, piece: Piece) -> None:
 
 def _piece_rows(model: Estimator) -> int:
     return _PIECE_BATCHES * model.batch_size
+
+
+def _answer_shard(task: tuple[Estimator, str, Shard], _: Attempt) -> NDArray[Any]:
+    model, method, shard = task
+    return np.concatenate([getattr(model, method)(X) for X, _ in shard.pieces(_piece_rows(model))])
 
 
 # The tree
