@@ -59,10 +59,11 @@ import importlib
 from pathlib import Path
 from cndpm.datasets import fetch_dataset, load_dataset, resolve_data_dir
 from cndpm.extras import MissingExtraError
+from cndpm.streams import load_scenario
 
-file = Path("photos/cats/1.png")
-file.parent.mkdir(parents=True, exist_ok=True)
-file.touch()
+for file in (Path("mine.yaml"), Path("photos/cats/1.png")):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch()
 calls = {
     "cndpm.experiments": lambda: importlib.import_module("cndpm.experiments"),
     "cndpm.experiments.record": lambda: importlib.import_module("cndpm.experiments.record"),
@@ -71,6 +72,7 @@ calls = {
     "fetch": lambda: fetch_dataset("mnist", "."),
     "cache": lambda: resolve_data_dir(),
     "images": lambda: load_dataset("photos", "."),
+    "yaml": lambda: load_scenario("mine.yaml"),
 }
 for name, call in calls.items():
     try:

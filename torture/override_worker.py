@@ -70,6 +70,14 @@ subsets = [{ dataset = "digits", classes = [0, 1], weight = 1.0 }, { dataset = "
 steps = 12
 subsets = [{ dataset = "digits", classes = [3, 4], rotation = 30.0, task = "later" }]
 """
+_YAML = """
+- epochs: 1
+  subsets: [[digits, 0], [digits, 1]]
+- steps: 5
+  subsets:
+    - [digits, 2]
+    - {dataset: digits, classes: [3, 4], fraction: 0.5}
+"""
 _PIECES = (
     "1e9", "1000000000000", "-1", "nan", "inf", "true", '""', "[]", "{}", "null", "2024-01-01", "0x10",
     "!!python/object:os.system", "&a",
@@ -95,16 +103,17 @@ def _overrides(random: Random) -> list[str]:
 
 def _file(random: Random, folder: Path) -> str:
     """Writes a scenario file that was damaged, with words that mean something to a parser or byte by byte."""
-    words = _TOML.split(" ")
+    text, path = random.choice(((_TOML, "a.toml"), (_YAML, "a.yaml"), (_YAML, "a.yml")))
+    words = text.split(" ")
     for _ in range(random.choice((1, 1, 2, 5))):
         words[random.randrange(len(words))] = random.choice(_PIECES)
     content = " ".join(words).encode("utf-8", "surrogatepass")
     if random.random() < 0.4:
-        content = mutate(_TOML.encode(), _TOML.encode(), random)[1]
+        content = mutate(text.encode(), _TOML.encode(), random)[1]
     if random.random() < 0.05:
         content = random.choice(_WHOLE)
-    (folder / "a.toml").write_bytes(content)
-    return str(folder / "a.toml")
+    (folder / path).write_bytes(content)
+    return str(folder / path)
 
 
 def configured(random: Random, folder: Path) -> tuple[str, str]:

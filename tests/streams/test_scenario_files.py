@@ -19,6 +19,15 @@ epochs = 2
 subsets = [{dataset = "digits", classes = [0, 1]}, {dataset = "digits", classes = [2], weight = 1.0}]
 """
 
+EPISODE = """
+- subsets: [['mnist', 0], ['mnist', 1]]
+  epochs: 1
+- subsets: [['mnist', 2], ['mnist', 3]]
+  steps: 40
+- subsets: [['mnist', 4]]
+  samples: 77
+"""
+
 
 def write(tmp_path: Path, name: str, text: str) -> Path:
     path = tmp_path / name
@@ -32,6 +41,20 @@ def test_a_toml_file_holds_the_fields_of_a_scenario(tmp_path: Path):
     assert (scenario.name, scenario.batch_size, scenario.stages[0].epochs) == ("own", 5, 3)
     assert [subset.classes for subset in scenario.stages[0].subsets] == [(0, 1), (2,)]
     assert scenario.transform.binarise
+
+
+def test_an_episode_file_of_the_release_is_read_as_it_is(tmp_path: Path, data_dir: Path):
+    scenario = load_scenario(write(tmp_path, "episode.yaml", EPISODE))
+    assert [stage.subsets[0].classes for stage in scenario.stages] == [(0, 1), (2, 3), (4,)]
+    assert (scenario.stages[0].epochs, scenario.stages[1].steps, scenario.stages[2].samples) == (1, 40, 77)
+    stream = scenario.build(data_dir=data_dir)
+    assert stream.stage_samples == (24, 400, 77) and len(stream.tasks) == 3  # type: ignore[attr-defined]
+
+
+def test_an_episode_of_grey_and_colour_images_gets_one_shape(tmp_path: Path, data_dir: Path):
+    text = "- subsets: [[mnist, 0], [mnist, 1]]\n  epochs: 1\n- subsets: [[svhn, 0], [svhn, 1]]\n  epochs: 1\n"
+    stream = load_scenario(write(tmp_path, "episode.yml", text)).build(data_dir=data_dir)
+    assert stream.input_shape == (3, 32, 32) and [task.classes for task in stream.tasks] == [(0, 1), (0, 1)]
 
 
 def test_a_dataset_beside_the_file_is_found(tmp_path: Path):
@@ -56,14 +79,6 @@ def test_a_dataset_beside_the_file_is_found(tmp_path: Path):
         ('[[stages]]\nepochs = 1\nsubsets = [{dataset = "digits", classes = []}]', "stages.0.subsets.0.classes"),
         ('[[stages]]\nsubsets = [{dataset = "digits"}]', "stages.0.*one of epochs, samples or steps"),
         ("stages = []", "stages"),
-        ("stages = [3]", "stages.0"),
-        ("[[stages]]\nepochs = 1\nsubsets = 3", "stages.0.subsets"),
-        ('[[stages]]\nepochs = 1\nsubsets = [["mnist", 0]]', "stages.0.subsets.0"),
-        (
-            '[[stages]]\nepochs = 1\nsubsets = [{dataset = "mnist", classes = [-1]}]',
-            "classes.0: .*a class is a label .* or the name .* got -1",
-        ),
-        ('[[stages]]\nepochs = 1\nsubsets = [{dataset = "mnist", classes = [true]}]', "classes.0: .*got True"),
         (TOML, "stages.0.*1 of 2 do"),
         ("stages = [", "not readable"),
         ("name = 3", "name"),
@@ -72,6 +87,31 @@ def test_a_dataset_beside_the_file_is_found(tmp_path: Path):
 def test_a_mistake_in_a_file_is_named_with_its_place(tmp_path: Path, text, message):
     with pytest.raises(ScenarioFileError, match=rf"own\.toml.*{message}"):
         load_scenario(write(tmp_path, "own.toml", text))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- subsets: []\n  epochs: 1\n", "stages.0.subsets"),
+        ("- subsets: [[mnist, 0]]\n  epoch: 1\n", "'epoch'.*epochs"),
+        ("- subsets: [[mnist]]\n  epochs: 1\n", "stages.0.subsets.0"),
+        ("- subsets: [[mnist, -1]]\n  epochs: 1\n", "classes.0: .*a class is a label .* or the name .* got -1"),
+        ("- subsets: [[mnist, true]]\n  epochs: 1\n", "classes.0: .*got True"),
+        ("- subsets:\n  epochs: 1\n", "stages.0.subsets"),
+        ("- subsets: [{dataset: mnist, classes: 3}, [mnist, 1]]\n  epochs: 1\n", "stages.0.subsets.0.classes"),
+        ("- 3\n", "stages.0"),
+        ("hello", "got str"),
+        ("[", "not readable"),
+    ],
+)
+def test_a_mistake_in_an_episode_is_named_with_its_place(tmp_path: Path, text, message):
+    with pytest.raises(ScenarioFileError, match=rf"(?s)own\.yaml.*{message}"):
+        load_scenario(write(tmp_path, "own.yaml", text))
+
+
+def test_yaml_cannot_make_objects(tmp_path: Path):
+    with pytest.raises(ScenarioFileError, match="not readable"):
+        load_scenario(write(tmp_path, "own.yaml", "!!python/object/apply:os.getcwd []"))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path):
@@ -91,6 +131,8 @@ def test_an_unknown_scenario_suggests_the_nearest(name, nearest):
 
 NOT_READABLE = {
     "a.toml": ("a = " + "[" * 5000, "nested too deeply"),
+    "a.yaml": ("[" * 5000, "nested too deeply"),
+    "b.yaml": ("a: [\n  b\nc: d", "is not readable: while parsing"),
     "b.toml": ("x" * (1 << 21), "larger than 1048576 bytes"),
     "c.toml": ("a = " + "9" * 5000, "is not readable"),
 }
@@ -107,9 +149,9 @@ def test_a_hostile_file_is_refused_in_one_line(tmp_path: Path, name):
 
 
 def test_a_dataset_whose_name_is_too_long_for_a_file_is_not_known(tmp_path: Path):
-    (tmp_path / "a.toml").write_text(f"stages = [{{ epochs = 1, subsets = [{{ dataset = '{'digits' * 100}' }}] }}]")
+    (tmp_path / "a.yaml").write_text(f"- epochs: 1\n  subsets: [[{'digits' * 100}, 0]]")
     with pytest.raises(UnknownNameError, match="there is no dataset"):
-        load_scenario(tmp_path / "a.toml").build()
+        load_scenario(tmp_path / "a.yaml").build()
 
 
 def test_a_folder_with_the_name_of_a_file_is_refused(tmp_path: Path):

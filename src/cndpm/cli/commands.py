@@ -20,7 +20,7 @@ __all__ = ["app"]
 
 def sweep(
     context: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="TOML: scenarios, learners, seeds, settings.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="TOML or YAML: scenarios, learners, seeds, settings.")],
     engine: options.EngineName = "local",
     workers: Annotated[int, typer.Option(metavar="N", min=1, help="Runs at the same time.")] = 1,
     address: options.Address = None,

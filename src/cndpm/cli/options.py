@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-Scenario = Annotated[str, typer.Argument(help="Name of a scenario, or a TOML file.")]
+Scenario = Annotated[str, typer.Argument(help="Name of a scenario, or a TOML or YAML file.")]
 Learner = Annotated[
     str,
     typer.Option(

@@ -1,4 +1,4 @@
-"""Several runs that belong together: seeds of a configuration, learners on a scenario, or all that a TOML file names.
+"""Several runs that belong together: seeds of a configuration, learners on a scenario, or all that a TOML or YAML file names.
 
     scenarios = ["split-digits"]
     learners = ["cndpm", "reservoir"]
@@ -16,7 +16,6 @@ A sweep can be run again at any time: complete runs are only read, and interrupt
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -30,6 +29,7 @@ from cndpm.experiments.metrics import combine_seeds
 from cndpm.experiments.record import RecordError, find_records, read_record
 from cndpm.experiments.record_files import write_json
 from cndpm.experiments.workers import Job, SweepOptions, run_jobs
+from cndpm.streams.scenario_files import parsed
 from cndpm.validation import ConfigError, validate
 
 __all__ = ["compare_learners", "run_seeds"]
@@ -154,6 +154,7 @@ def compare_learners(
     return {"scenario": configs[0].scenario.name, "folder": str(folder), "learners": results}
 
 
+_SUFFIXES = (".toml", ".yaml", ".yml")
 _Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
@@ -219,13 +220,15 @@ class Sweep(BaseModel):
 def read_sweep(path: str | Path) -> Sweep:
     """Reads a sweep's file; ConfigError for a value that is not allowed, UnknownNameError for an unknown field."""
     path = Path(path)
-    if path.suffix.lower() != ".toml":
-        raise ConfigError(f"a sweep is a file that ends with .toml; got {path}")
+    if path.suffix.lower() not in _SUFFIXES:
+        raise ConfigError(f"a sweep is a file that ends with {', '.join(_SUFFIXES)}; got {path}")
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = parsed(path)
     except (OSError, ValueError, RecursionError) as error:
         said = " ".join(str(getattr(error, "strerror", None) or error).split())
         raise ConfigError(f"cannot read {path}: {said[:300]}") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} should name scenarios and learners; got a {type(content).__name__}")
     return validate(Sweep, content, "sweep")
 
 

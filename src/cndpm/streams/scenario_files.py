@@ -1,6 +1,8 @@
 """Scenarios by name, which ``scenarios.toml`` beside this file holds, or from a file.
 
-A TOML file holds the fields of :class:`~cndpm.streams.Scenario`.
+A TOML (or YAML) file holds the fields of :class:`~cndpm.streams.Scenario`. A YAML file that is a list of stages, each
+with ``subsets: [[dataset, class], ...]`` and one of ``epochs``, ``steps``, ``samples``, is an episode file of the
+authors' release, and is read as it is.
 """
 
 from __future__ import annotations
@@ -9,15 +11,18 @@ import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.resources import files
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from cndpm.errors import CNDPMError
+from cndpm.extras import require_extra
 from cndpm.names import UnknownNameError, nearest_names
 from cndpm.streams.drift import DRIFTS, FILED, DriftScenario, drift_scenario
-from cndpm.streams.scenario import Scenario
+from cndpm.streams.scenario import Scenario, Transform
 from cndpm.streams.variations import VARIATIONS, reorder_classes, repeat, set_epochs
 from cndpm.validation import ConfigError, validate
 
@@ -26,7 +31,7 @@ __all__ = ["ScenarioFileError", "load_scenario", "scenario_names"]
 PRESETS: dict[str, Any] = tomllib.loads(files("cndpm.streams").joinpath("scenarios.toml").read_text(encoding="utf-8"))
 """The fields of scenarios that are known by name."""
 
-_SUFFIX = ".toml"
+_SUFFIXES = {".toml", ".yaml", ".yml"}
 _TABLES = {".csv", ".tsv", ".parquet", ".feather", ".xlsx"}
 _MAX_BYTES = 1 << 20
 _MAX_MESSAGE = 300  # characters of what a parser says
@@ -67,7 +72,7 @@ def load_scenario(
     """Finds a scenario and applies options to it; a prefix of its name varies what the options made.
 
     Args:
-        source: A name of :func:`scenario_names`, or the path of a TOML file.
+        source: A name of :func:`scenario_names`, or the path of a TOML or YAML file.
         epochs: Presents every stage for so many epochs.
         repeats: Presents the whole scenario so many times.
         fraction: Keeps this share of every class's training samples.
@@ -85,7 +90,7 @@ def load_scenario(
     validate(_Options, given, "scenario")
     if source in DRIFTS or source in FILED:
         return _rows_in_order(str(source), given, validation=validation)
-    is_file = Path(source).suffix.lower() == _SUFFIX
+    is_file = Path(source).suffix.lower() in _SUFFIXES
     prefixes, scenario = ((), _read_file(Path(source))) if is_file else _find_preset(str(source))
     if class_order is not None:
         scenario = reorder_classes(scenario, class_order)
@@ -126,19 +131,19 @@ def _find_preset(name: str) -> tuple[tuple[str, ...], Scenario]:
         prefix, _, rest = rest.partition("-")
         if prefix not in VARIATIONS:
             _refuse_data(name)
-            known = (*scenario_names(variations=True), *([name + _SUFFIX] if _is_file(name) else []))
+            known = (*scenario_names(variations=True), *_files_called(name))
             plain = [one for one in scenario_names() if one.partition("-")[0] not in VARIATIONS]
             raise UnknownNameError("scenario", name, known if nearest_names(name, known) else plain)
         prefixes += (prefix,)
     return prefixes, Scenario(name=rest, **PRESETS[rest])
 
 
-def _is_file(name: str) -> bool:
-    """Tells whether there is a scenario file of that name, for who left the ending out."""
+def _files_called(name: str) -> tuple[str, ...]:
+    """Returns the scenario files of that name in the current folder, for who left the ending out."""
     try:
-        return Path(name + _SUFFIX).is_file()
+        return tuple(name + suffix for suffix in sorted(_SUFFIXES) if Path(name + suffix).is_file())
     except (OSError, ValueError):  # no file can be called so
-        return False
+        return ()
 
 
 def _refuse_data(name: str) -> None:
@@ -153,7 +158,7 @@ def _refuse_data(name: str) -> None:
             f"{name} is a table; scenarios are of folders of images and of .npz files. Learn it row by row with `cndpm "
             f"fit {name} --target COLUMN -o model.cndpm`, or for a scenario numpy.savez('table.npz', x=..., y=...)."
         )
-    if _is_file(name) or not is_data:
+    if _files_called(name) or not is_data:
         return
     raise ScenarioFileError(
         f"{name} holds data; a scenario says which classes of it come when. Write a file of stages such as stages = "
@@ -162,7 +167,15 @@ def _refuse_data(name: str) -> None:
 
 
 def _read_file(path: Path) -> Scenario:
-    content = {"name": path.stem, **_parse(path)}
+    content = _parse(path)
+    if isinstance(content, list):
+        content = {"stages": content}
+        content |= _common_shape(content["stages"])
+    if not isinstance(content, dict):
+        raise ScenarioFileError(
+            f"{path} should hold a scenario's fields or a list of stages; got {type(content).__name__}"
+        )
+    content = {"name": path.stem, **content}
     if isinstance(content.get("stages"), list):
         content["stages"] = [_read_stage(stage, path) for stage in content["stages"]]
     try:
@@ -171,23 +184,47 @@ def _read_file(path: Path) -> Scenario:
         raise ScenarioFileError(f"{path}: {error}") from None
 
 
-def _parse(path: Path) -> dict[str, Any]:
+def _parse(path: Path) -> Any:
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise ScenarioFileError(f"{path} is larger than {_MAX_BYTES} bytes, which no scenario is")
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parsed(path)
     except FileNotFoundError:
         raise ScenarioFileError(f"there is no scenario file at {path}") from None
     except RecursionError:
         raise ScenarioFileError(f"{path} is not readable: it is nested too deeply") from None
-    except (OSError, ValueError) as error:  # of the disk, of TOML or the encoding
+    except (OSError, ValueError) as error:  # of the disk, of TOML, YAML or the encoding
         said = " ".join(str(error).split())
         raise ScenarioFileError(f"{path} is not readable: {said[:_MAX_MESSAGE]}") from error
 
 
+def parsed(path: Path) -> Any:
+    """Returns what a TOML or YAML file holds; OSError, ValueError or RecursionError where it cannot be read."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix.lower() == ".toml":
+        return tomllib.loads(text)
+    require_extra("yaml", purpose="a file in YAML")
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
 def _read_stage(stage: Any, path: Path) -> Any:
+    """Brings pairs [dataset, class] to subsets, neighbours of one dataset to one, and own datasets to their place."""
     subsets = stage.get("subsets") if isinstance(stage, dict) else None
-    return {**stage, "subsets": [_place(one, path) for one in subsets]} if isinstance(subsets, list) else stage
+    if not isinstance(subsets, list):
+        return stage
+    if all(map(_is_pair, subsets)):
+        by_dataset = groupby(subsets, key=itemgetter(0))
+        subsets = [{"dataset": dataset, "classes": [label for _, label in pairs]} for dataset, pairs in by_dataset]
+    return {**stage, "subsets": [_place(subset, path) for subset in subsets]}
+
+
+def _is_pair(subset: Any) -> bool:
+    return isinstance(subset, list) and len(subset) == 2 and isinstance(subset[0], str | int)
 
 
 def _place(subset: Any, path: Path) -> Any:
@@ -198,3 +235,10 @@ def _place(subset: Any, path: Path) -> Any:
             if beside.is_dir() or (beside.suffix == ".npz" and beside.is_file()):
                 return {**subset, "dataset": str(beside.resolve())}
     return subset
+
+
+def _common_shape(stages: list[Any]) -> dict[str, Any]:
+    """Returns 32 x 32 images of three channels for episode files of several datasets, which cannot say it."""
+    subsets = [s for stage in stages if isinstance(stage, dict) for s in stage.get("subsets") or () if _is_pair(s)]
+    several = len({dataset for dataset, _ in subsets}) > 1
+    return {"transform": Transform(size=32, channels=3).model_dump()} if several else {}
