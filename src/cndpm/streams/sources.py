@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, count, islice
 from typing import Any, Literal
@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
 from cndpm.streams.ordering import Purpose, host_generator
+from cndpm.streams.row_files import NamedBatches, is_dataset
 from cndpm.streams.stream import Block, Stream, Task
 
 __all__ = ["drifting_clusters", "stream_from"]
@@ -29,14 +30,17 @@ def stream_from(
     tasks: tuple[Task, ...] = (),
     device: torch.device | str = "cpu",
     name: str = "stream",
+    x_column: str | None = None,
+    y_column: str | None = None,
+    batch_size: int = 10,
 ) -> Stream:
     """Makes a stream of data that need not exist yet.
 
     Args:
         source: An iterable of batches, or a function that makes batch i (an endless stream, resumed at no cost). A
             batch is a pair (x, y), or x alone for an unlabelled stream: tensors, arrays or lists with a leading batch
-            dimension. A DataLoader of torch is such an iterable. Bytes are scaled to [0, 1]; other x become float32 as
-            they are.
+            dimension, or a dictionary of columns. A DataLoader of torch is such an iterable; a dataset of Hugging Face
+            is read in batches of `batch_size`. Bytes are scaled to [0, 1]; other x become float32 as they are.
         input_shape: Shape of one input; seen from the first batch where None.
         labelled: Whether batches are pairs (x, y); seen from the first batch where None.
         n_classes: Number of classes, where known.
@@ -45,16 +49,27 @@ def stream_from(
         tasks: Test sets, where there are any.
         device: Where batches arrive.
         name: Its name in records and reports.
+        x_column: Name of the inputs, where batches have named columns; None takes the only one beside the labels.
+        y_column: Name of the labels there; None takes one called label, labels, target or y.
+        batch_size: Samples of a batch, for datasets of Hugging Face.
 
     Example:
         >>> stream = stream_from(([[0.1, 0.2], [0.3, 0.4]], [0, 1]) for _ in range(3))
         >>> stream.input_shape, len(list(stream))
         ((2,), 3)
     """
-    open_at, peek = _opened(source)
+    columns = NamedBatches(x_column, y_column)
+    peek: Callable[[], Any]
+    if is_dataset(source):
+        open_at, known = columns.opened(source, batch_size)
+        peek, n_classes = lambda: _first(open_at(0)), known.get("n_classes") if n_classes is None else n_classes
+        n_batches = known.get("n_batches") if n_batches is None else n_batches
+    else:
+        open_at, peek = _opened(source)
+        n_batches = _length(source) if n_batches is None else n_batches
     seen_size, real_valued = None, False
     if input_shape is None or labelled is None:
-        x, y = _pair(peek())
+        x, y = _pair(peek(), columns)
         shape = _inputs(x).shape
         seen_size, input_shape, labelled = shape[0], tuple(shape[1:]), y is not None
         real_valued = y is not None and torch.as_tensor(y).is_floating_point()
@@ -63,12 +78,13 @@ def stream_from(
         input_shape=tuple(input_shape),
         labelled=labelled,
         n_classes=n_classes,
-        n_batches=_length(source) if n_batches is None else n_batches,
+        n_batches=n_batches,
         test_sets=tasks,
         device=torch.device(device),
         name=name,
         batch_size=seen_size,
         real_valued=real_valued,
+        columns=columns,
     )
 
 
@@ -89,6 +105,7 @@ class SourceStream(Stream):
     name: str
     batch_size: int | None  # samples of the first batch, where it was seen
     real_valued: bool  # whether its labels were real values
+    columns: NamedBatches
 
     def __post_init__(self) -> None:
         self.stage_tasks = (tuple(range(len(self.test_sets))),)
@@ -118,7 +135,7 @@ class SourceStream(Stream):
         return 0
 
     def _make_block(self, raw: Any) -> Block:
-        x, y = _pair(raw)
+        x, y = _pair(raw, self.columns)
         inputs = _inputs(x).to(self.device)
         inputs = inputs / 255 if inputs.dtype == torch.uint8 else inputs.float()
         if tuple(inputs.shape[1:]) != self.input_shape:
@@ -134,8 +151,10 @@ class SourceStream(Stream):
         return Block(inputs, y, len(inputs))
 
 
-def _pair(raw: Any) -> tuple[Any, Any]:
-    """Splits a raw batch into (x, y): a tuple, or the list that torch's loaders make; else x alone."""
+def _pair(raw: Any, columns: NamedBatches) -> tuple[Any, Any]:
+    """Splits a raw batch into (x, y): named columns, a tuple, or the list that torch's loaders make; else x alone."""
+    if isinstance(raw, Mapping):
+        raw = columns.pair(raw)
     listed = isinstance(raw, list) and len(raw) in (1, 2) and all(isinstance(part, Tensor) for part in raw)
     if listed and len(raw) == 1:
         return raw[0], None
