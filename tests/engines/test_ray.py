@@ -16,10 +16,11 @@ from tests.engines.test_sharding import Here
 
 from cndpm import CNDPMClassifier
 from cndpm.checks.case import same
-from cndpm.engines import fit_sharded, predict_sharded
+from cndpm.engines import ShardedError, ShardError, fit_sharded, predict_sharded
 from cndpm.engines.ray import RayEngine
 from cndpm.experiments import read_record
 from cndpm.experiments.sweep import Sweep, run_sweep
+from cndpm.validation import ConfigError
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'cndpm[ray]'")
 pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]  # Ray leaves files open and warns of the future
@@ -124,6 +125,63 @@ def test_answers_of_shards_are_those_of_the_model(cluster):
     fitted = model().fit(X, y)
     by_ray, here = (predict_sharded(fitted, [X[:2000], X[2000:]], engine=each) for each in (RayEngine(2), Here()))
     assert all(np.array_equal(a, b) for a, b in zip(by_ray, here, strict=True))
+
+
+def dataset_of(X, y):
+    """Has Ray compute the rows into three blocks of different length."""
+    import pyarrow
+    import ray.data
+
+    table = pyarrow.table({**dict(zip("abcd", X.T, strict=True)), "kind": y})
+    blocks = ray.data.from_arrow([table[:700], table[700:1900], table[1900:]])
+    return blocks.map_batches(lambda block: block, batch_size=None, batch_format="pyarrow")
+
+
+@pytest.fixture
+def fetched(monkeypatch):
+    """Collects the rows of all tables that come into this process; workers have processes of their own."""
+    import pyarrow
+
+    get, n_rows = ray.get, []
+
+    def getting(*args, **options):
+        got = get(*args, **options)
+        several = got if isinstance(got, list) else [got]
+        n_rows.extend(len(each) for each in several if isinstance(each, pyarrow.Table))
+        return got
+
+    monkeypatch.setattr(ray, "get", getting)
+    return n_rows
+
+
+def test_a_dataset_of_ray_is_learned_by_workers_as_its_rows_are(cluster, tmp_path, fetched):
+    X, y = rows(3000)
+    halves = [(X[:1500], y[:1500].tolist()), (X[1500:], y[1500:].tolist())]
+    expected = fit_sharded(model(), halves, engine=Here())
+    how = {"engine": RayEngine(2), "target": "kind", "folder": tmp_path / "shards"}
+    found = fit_sharded(model(), dataset_of(X, y), **how)
+    assert same(found.learner_.state_dict(), expected.learner_.state_dict())
+    assert fetched == [700, 1200]  # of three blocks those of the first 1,000 rows, which fix the representation
+    again = fit_sharded(model(), dataset_of(X, y), **how)
+    assert same(again.learner_.state_dict(), expected.learner_.state_dict())
+    with pytest.raises(ShardedError, match="Name another folder"):
+        fit_sharded(model(), dataset_of(X + 1, y), **how)
+
+
+def test_answers_for_a_dataset_of_ray_come_in_its_order(cluster):
+    X, y = rows(3000)
+    fitted = model().fit(X, y)
+    expected = np.concatenate(predict_sharded(fitted, [X[:1500], X[1500:]], engine=Here()))
+    dataset, images = dataset_of(X, y), ray.data.from_numpy(X)  # the second: one column of arrays
+    for given, target in ((dataset, "kind"), (images, None)):
+        answers = predict_sharded(fitted, given, engine=RayEngine(2), target=target)
+        assert [len(each) for each in answers] == [1500, 1500] and np.array_equal(np.concatenate(answers), expected)
+    parts = predict_sharded(fitted, images.split_at_indices([1000]), engine=RayEngine(2))
+    assert [len(each) for each in parts] == [1000, 2000] and np.array_equal(np.concatenate(parts), expected)
+    with pytest.raises(ShardError, match="no column 'sort'; it has a, b, c, d, kind"):
+        predict_sharded(fitted, dataset, engine=RayEngine(2), target="sort")
+    with pytest.raises(ConfigError, match="Pass engine='ray'"):
+        predict_sharded(fitted, dataset, target="kind")
 
 
 def until(condition, seconds=120):

@@ -21,13 +21,15 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from cndpm.engines.engine import Attempt, Engine
-from cndpm.engines.local import opened_engine
-from cndpm.engines.shards import ArrayShard, Piece, Shard, as_shard
+from cndpm.engines.local import LocalEngine, opened_engine
+from cndpm.engines.ray_data import is_ray_dataset, ray_shard
+from cndpm.engines.shards import Piece, Shard, as_shard, split
 from cndpm.errors import CNDPMError
 from cndpm.estimators.base import Estimator
 from cndpm.estimators.merging_models import load_estimator, merge_in_turn
 from cndpm.estimators.regressor import CNDPMRegressor
 from cndpm.storage import make_folder, remove_file, replace_file
+from cndpm.validation import ConfigError
 
 __all__ = ["ShardedError", "fit_sharded", "predict_sharded"]
 
@@ -67,18 +69,19 @@ def fit_sharded(
         model: An estimator, as it would be fitted. One that has learned something goes on: its representation is
             broadcast, and the result has learned the shards besides.
         shards: A sequence of pairs of arrays (X, y), files, or objects of `cndpm.engines.shards`; for densities X
-            alone.
+            alone. Or, for the engine "ray", a `ray.data.Dataset`, which becomes a shard for each worker.
         engine: "local", "ray", or an engine.
         workers: Shards that are learned at the same time, each with one thread.
         folder: Where models and checkpoints of shards lie, the same on all machines; None: a temporary one.
-        target: Column of labels or targets, where shards are files.
+        target: Column of labels or targets, where shards are files or a dataset of Ray.
         checkpoint_seconds: Seconds between two checkpoints of a shard, more where writing one takes long; 0: always.
         address: Of a Ray cluster.
 
     Raises:
         ShardedError: The folder holds the shards of another call.
+        ConfigError: A dataset of Ray is given, and workers that cannot read it.
     """
-    read = _read(shards, target=target, as_numbers=isinstance(model, CNDPMRegressor))
+    read = _read(shards, model, engine, workers, target=target, as_numbers=isinstance(model, CNDPMRegressor))
     if not read:
         raise ValueError("fit_sharded takes at least one shard; got none")
     _refuse_twins(read)
@@ -113,10 +116,10 @@ def predict_sharded(
         engine: "local", "ray", or an engine.
         workers: Shards that are answered at the same time.
         method: Of the estimator: "predict", "predict_proba", "score_samples", "novelty".
-        target: Column to leave out, where shards are files.
+        target: Column to leave out, where shards are files or a dataset of Ray.
         address: Of a Ray cluster.
     """
-    read = _read(shards, target=target)
+    read = _read(shards, model, engine, workers, target=target)
     with opened_engine(engine, workers, address=address) as made:
         return made.results(_answer_shard, [(model, method, shard) for shard in read])
 
@@ -124,10 +127,22 @@ def predict_sharded(
 # What is read
 
 
-def _read(parts: Any, *, target: str | None, as_numbers: bool = False) -> list[Shard]:
-    if isinstance(parts, str | Path) or not isinstance(parts, Iterable):
+def _read(
+    parts: Any, model: Estimator, engine: str | Engine, workers: int, *, target: str | None, as_numbers: bool = False
+) -> list[Shard]:
+    """Makes shards of what there is; one dataset of Ray becomes as many as there are workers."""
+    if isinstance(parts, str | Path) or not (is_ray_dataset(parts) or isinstance(parts, Iterable)):
         raise TypeError(f"shards are a list of arrays or files; got a {type(parts).__name__}. Give [it].")
-    return [as_shard(part, target=target, as_numbers=as_numbers) for part in parts]
+    is_whole = is_ray_dataset(parts)
+    given = [parts] if is_whole else list(parts)
+    if any(map(is_ray_dataset, given)) and (engine == "local" or isinstance(engine, LocalEngine)):
+        raise ConfigError("a dataset of Ray is read by Ray's workers; got the engine 'local'. Pass engine='ray'.")
+    shards = [
+        ray_shard(part, target=target) if is_ray_dataset(part) else as_shard(part, target=target, as_numbers=as_numbers)
+        for part in given
+    ]
+    n = engine.n_workers if isinstance(engine, Engine) else workers
+    return split(shards, n, multiple=model.batch_size) if is_whole else shards
 
 
 # The first rows
@@ -153,12 +168,12 @@ def _refuse_twins(shards: Sequence[Shard]) -> None:
 
 
 def _identity(shard: Shard) -> str:
-    """Tells shards apart: files by their names, arrays by their content."""
-    if not isinstance(shard, ArrayShard):
+    """Tells shards apart: files by their names, arrays and blocks of Ray by their content."""
+    X, y = getattr(shard, "X", None), getattr(shard, "y", None)
+    if not isinstance(X, np.ndarray):
         return repr(shard)
-    labels = repr(shard.y if shard.y is None else list(shard.y))
-    digest = hashlib.sha256(np.ascontiguousarray(shard.X).tobytes() + labels.encode())
-    return f"{shard.X.shape} {digest.hexdigest()}"
+    digest = hashlib.sha256(np.ascontiguousarray(X).tobytes() + repr(y if y is None else list(y)).encode())
+    return f"{X.shape} {digest.hexdigest()}"
 
 
 def _fix_representation(model: E, shard: Shard, path: Path) -> int:

@@ -8,6 +8,7 @@ shard's first row, so that a model that goes on after a crash sees the same piec
 from __future__ import annotations
 
 import csv
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
@@ -31,15 +32,30 @@ class ShardError(CNDPMError, ValueError):
     """A file of rows cannot be read; the message says where and why."""
 
 
+class Shard(ABC):
+    """Rows that one worker reads."""
+
+    @abstractmethod
+    def pieces(self, size: int, start: int = 0) -> Iterator[Piece]:
+        """Yields rows in pieces of `size`, the last perhaps of fewer, from `start` on: a multiple of `size`, or all."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Returns the number of rows."""
+
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> Shard:
+        """Returns a shard of the rows from `start` to before `stop`."""
+
+
 @dataclass(frozen=True)
-class ArrayShard:
+class ArrayShard(Shard):
     """Rows in memory."""
 
     X: NDArray[Any]  # (n, ...)
     y: list[Any] | NDArray[Any] | None  # labels or targets, n of them; None for densities
 
     def pieces(self, size: int, start: int = 0) -> Iterator[Piece]:
-        """Yields rows in pieces of `size`, the last perhaps of fewer, from `start` on: a multiple of `size`, or all."""
         for begin in range(start, len(self.X), size):
             part = slice(begin, begin + size)
             yield self.X[part], None if self.y is None else self.y[part]
@@ -48,12 +64,11 @@ class ArrayShard:
         return len(self.X)
 
     def rows(self, start: int, stop: int) -> ArrayShard:
-        """Returns a shard of the rows from `start` to before `stop`."""
         return ArrayShard(self.X[start:stop], None if self.y is None else self.y[start:stop])
 
 
 @dataclass(frozen=True)
-class FileShard:
+class FileShard(Shard):
     """Rows of a CSV file with a header, of a Parquet file, or of an npz file with arrays ``x`` and ``y``."""
 
     path: Path
@@ -63,7 +78,6 @@ class FileShard:
     as_numbers: bool = False  # whether targets in a CSV file are read as numbers; otherwise they are text
 
     def pieces(self, size: int, start: int = 0) -> Iterator[Piece]:
-        """Yields rows in pieces of `size`, the last perhaps of fewer, from `start` on: a multiple of `size`, or all."""
         rows = {".csv": self._csv, ".parquet": self._parquet, ".npz": self._npz}.get(self.path.suffix)
         if rows is None:
             raise ShardError(f"{self.path} is no file of rows; .csv, .parquet and .npz are read")
@@ -76,7 +90,6 @@ class FileShard:
         return self._n_all(self.stop) - self.start
 
     def rows(self, start: int, stop: int) -> FileShard:
-        """Returns a shard of the rows from `start` to before `stop`."""
         return FileShard(self.path, self.target, self.start + start, self.start + stop, self.as_numbers)
 
     def _n_all(self, stop: int | None) -> int:
@@ -100,7 +113,7 @@ class FileShard:
         names = file.schema_arrow.names
         place = self._column(names)
         features = [name for name in names if place is None or name != names[place]]
-        for found in _in_pieces(file.iter_batches(batch_size=max(size, 4096)), size, start=start, stop=self.stop):
+        for found in in_pieces(file.iter_batches(batch_size=max(size, 4096)), size, start=start, stop=self.stop):
             table = {name: found[name].to_numpy() for name in found.column_names}
             X = np.stack([table[name] for name in features], axis=1).astype(np.float32)
             yield X, None if place is None else table[names[place]].tolist()
@@ -118,13 +131,9 @@ class FileShard:
         return list(names).index(self.target)
 
 
-Shard = ArrayShard | FileShard
-"""Rows that one worker reads."""
-
-
 def as_shard(part: Any, *, target: str | None = None, as_numbers: bool = False) -> Shard:
     """Makes a shard of a path, of a pair of arrays (X, y), of X alone, or of an object with `x` and `y`."""
-    if isinstance(part, ArrayShard | FileShard):
+    if isinstance(part, Shard):
         return part
     if isinstance(part, str | Path):
         return FileShard(Path(part), target, as_numbers=as_numbers)
@@ -169,7 +178,7 @@ def _parquet_file(path: Path) -> Any:
         raise ShardError(f"cannot read {path}: {error}") from error
 
 
-def _in_pieces(batches: Iterable[Any], size: int, *, start: int = 0, stop: int | None = None) -> Iterator[Any]:
+def in_pieces(batches: Iterable[Any], size: int, *, start: int = 0, stop: int | None = None) -> Iterator[Any]:
     """Yields rows start to stop as tables of Arrow of one size, wherever batches end."""
     from pyarrow import Table
 
