@@ -58,6 +58,7 @@ NAMED = """
 import importlib
 from pathlib import Path
 from cndpm.datasets import fetch_dataset, load_dataset, resolve_data_dir
+from cndpm.estimators.displays import NoveltyDisplay
 from cndpm.extras import MissingExtraError
 from cndpm.streams import load_scenario
 
@@ -73,6 +74,7 @@ calls = {
     "cache": lambda: resolve_data_dir(),
     "images": lambda: load_dataset("photos", "."),
     "yaml": lambda: load_scenario("mine.yaml"),
+    "plots": lambda: NoveltyDisplay(np.zeros(2)).plot(),
 }
 for name, call in calls.items():
     try:

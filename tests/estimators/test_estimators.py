@@ -283,6 +283,15 @@ def test_the_papers_configuration_is_one_word_away(digits):
     assert model.predict(X_test).shape == (len(X_test),)
 
 
+def test_a_notebook_shows_the_experts(digits):
+    X, y, _, _ = digits
+    model = CNDPMClassifier(memory_size=100, random_state=0)
+    assert "in the memory" not in model._repr_html_()
+    html = model.fit(X[:300], y[:300])._repr_html_()
+    assert f"{model.n_experts_} expert" in html
+    assert "0 of 100 samples in the memory" in html
+
+
 def test_only_experts_that_model_x_itself_give_its_density(digits):
     X, y, _, _ = digits
     for estimator in (CNDPMClassifier, CNDPMRegressor):

@@ -49,8 +49,9 @@ def test_merges_are_logged_in_the_numbering_of_their_moment():
     log = EventLog()
     log.follow(n_experts=3)
     log.merge(0, 2)
-    assert log.events[3:] == [Event(0, "merged", 0, 2)]
-    assert len(log.state_dict()["share"]) == 2
+    log.drop(1)
+    assert log.events[3:] == [Event(0, "merged", 0, 2), Event(0, "dropped", 1)]
+    assert len(log.state_dict()["share"]) == 1
 
 
 def test_pruning_reports_every_merge():

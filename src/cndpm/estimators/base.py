@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from cndpm.devices import resolve_device
 from cndpm.estimators.arrays import whole_number
+from cndpm.estimators.explanation import mixture_html
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.journal import Step, consolidate, learning, pruning
 from cndpm.estimators.missing import Completions, log_mean_over, mean_over
@@ -260,6 +261,15 @@ class Estimator(Reading):
             plain["settings"] = changed_settings(plain.get("settings", self.settings), nested)
         self.__dict__.update(plain)  # all at once
         return self
+
+    @answers
+    def _html_repr(self) -> str:
+        """Shows the parameters and, once fitted, the experts in a notebook."""
+        shown: str = super()._html_repr()
+        if not hasattr(self, "learner_"):
+            return shown
+        memory = (len(self.learner_.memory), self.learner_.memory.capacity)
+        return shown + mixture_html(type(self).__name__, self.counts_.tolist(), memory=memory)
 
     @answers
     def with_same_representation(self) -> Self:

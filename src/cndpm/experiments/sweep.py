@@ -1,4 +1,4 @@
-"""Several runs that belong together: seeds of a configuration, learners on a scenario, or all that a TOML or YAML file names.
+"""Runs that belong together: seeds of a configuration, learners on a scenario, or what a TOML or YAML file names.
 
     scenarios = ["split-digits"]
     learners = ["cndpm", "reservoir"]

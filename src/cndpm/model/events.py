@@ -1,4 +1,4 @@
-"""The log of a mixture: which experts were founded, returned or were merged, and at which sample.
+"""The log of a mixture: which experts were founded, returned, were merged or dropped, and at which sample.
 
 Parts that change the experts report to one :class:`EventLog`, which is part of the learner's state. That an expert
 *returned* follows from the responsibilities: others had learned nearly everything for a while, and it learns most of
@@ -17,7 +17,7 @@ from cndpm.state import Keeps, State, StateError, integers, tensor, whole
 
 __all__ = ["Event"]
 
-Kind = Literal["founded", "returned", "merged", "rule founded", "rule returned"]
+Kind = Literal["founded", "returned", "merged", "dropped", "rule founded", "rule returned"]
 
 _MEMORY = 20
 """Samples over which the share of an expert is averaged."""
@@ -38,9 +38,9 @@ class Event(NamedTuple):
 
     Attributes:
         sample: Number of samples that had been learned by then, the batch in which it happened included.
-        kind: "founded", "returned" or "merged" of an expert; "rule founded" or "rule returned" of what holds at
-            its place.
-        expert: Its number at that moment. Experts behind one that is merged move up by one afterwards.
+        kind: "founded", "returned", "merged" or "dropped" of an expert; "rule founded" or "rule returned" of what holds
+            at its place.
+        expert: Its number at that moment. Experts behind one that is merged or dropped move up by one afterwards.
         into: The expert that it was merged into, numbered as before the merge; None for other kinds.
     """
 
@@ -74,9 +74,7 @@ class EventLog(Keeps):
     def merge(self, expert: int, into: int) -> None:
         """Reports that an expert was merged into another, both numbered as before."""
         self._add(Event(self.n_samples, "merged", expert, into))
-        if self.on_removal is not None:
-            self.on_removal(expert)
-        self.share, self._absent = np.delete(self.share, expert), np.delete(self._absent, expert)
+        self._forget(expert)
 
     def rule(self, kind: str, expert: int) -> None:
         """Reports what happened to a rule at the place of which `expert` is the first."""
@@ -91,6 +89,11 @@ class EventLog(Keeps):
         """Reports that every group of experts is one from now on; each is ascending, and together they are all."""
         for k, into in sorted(((k, group[0]) for group in groups for k in group[1:]), reverse=True):
             self.merge(k, into)
+
+    def drop(self, expert: int) -> None:
+        """Reports that an expert went, and with it what it had learned."""
+        self._add(Event(self.n_samples, "dropped", expert))
+        self._forget(expert)
 
     def follow(self, n_experts: int) -> None:
         """Looks for new experts, and for those that returned; batches of a block need not wait for it."""
@@ -115,6 +118,11 @@ class EventLog(Keeps):
     def _add(self, event: Event) -> None:
         self.events.append(event)
         del self.events[:-_KEPT]
+
+    def _forget(self, expert: int) -> None:
+        if self.on_removal is not None:
+            self.on_removal(expert)
+        self.share, self._absent = np.delete(self.share, expert), np.delete(self._absent, expert)
 
     def state_dict(self) -> State:
         return {**super().state_dict(), "events": [list(event) for event in self.events]}

@@ -1,4 +1,4 @@
-"""Intervals, log-odds, calibration and the line of progress."""
+"""Plots of estimators, intervals, log-odds and the line of progress."""
 
 import io
 import sys
@@ -9,7 +9,9 @@ import pytest
 from sklearn.calibration import CalibrationDisplay
 
 import cndpm.estimators.journal as progress
-from cndpm import CNDPMClassifier, CNDPMRegressor
+from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
+from cndpm.estimators.displays import ExpertsDisplay, IntervalDisplay, NoveltyDisplay
+from cndpm.model.events import Event
 
 matplotlib.use("Agg")
 
@@ -51,6 +53,40 @@ def test_many_outputs_have_intervals_of_their_own():
     X = np.random.default_rng(0).normal(size=(60, 2))
     model = CNDPMRegressor(memory_size=30, random_state=0).fit(X, X)
     assert model.predict_interval(X).shape == (60, 2, 2)
+    with pytest.raises(ValueError, match="intervals are drawn of one output; the regressor has 2"):
+        IntervalDisplay.from_estimator(model, X, X)
+
+
+def test_intervals_are_drawn_with_the_share_that_they_hold(regressor):
+    display = IntervalDisplay.from_estimator(*regressor, coverage=0.8)
+    assert display.coverage_ == pytest.approx(0.8, abs=0.15)
+    assert display.ax_.get_title() == f"{100 * display.coverage_:.0f} % of the targets inside, 80 % expected"
+    assert (np.diff(display.interval.mean(axis=1)) >= 0).all()
+
+
+def test_novelty_is_drawn_on_the_axes_that_are_given(regressor):
+    axes = matplotlib.pyplot.subplots()[1]
+    display = NoveltyDisplay.from_estimator(regressor[0], regressor[1], ax=axes)
+    assert display.ax_ is axes and display.figure_ is axes.figure
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), regressor[0].novelty(regressor[1]))
+
+
+def test_experts_are_followed_though_their_numbers_close_up():
+    events = [Event(10, "founded", 0), Event(20, "founded", 1), Event(30, "founded", 2), Event(40, "merged", 1, 0),
+              Event(50, "returned", 1), Event(55, "rule founded", 1), Event(60, "dropped", 0)]  # fmt: skip
+    display = ExpertsDisplay(events, n_samples=70)
+    assert display.spans() == [(10, 60), (20, 40), (30, 70)]
+    assert display.lives[2] == [(30, "founded"), (50, "returned"), (55, "rule founded")]
+    explained = [text.get_text() for text in display.plot().ax_.get_legend().get_texts()]
+    assert explained == ["founded", "dropped", "merged", "returned", "rule founded"]
+    assert len(display.ax_.lines) == 3 + len(events) + len(explained)
+    assert not ExpertsDisplay([], n_samples=0).plot().ax_.lines
+
+
+def test_experts_of_a_model_are_drawn_to_its_last_sample():
+    X = np.concatenate([np.random.default_rng(i).normal(20 * i, 1, (100, 2)) for i in range(2)])
+    model = CNDPMDensity(memory_size=50, random_state=0).fit(X)
+    assert [stop for _, stop in ExpertsDisplay.from_estimator(model).spans()] == [200, 200]
 
 
 def test_log_odds_agree_with_probabilities_and_calibration_is_drawn_by_scikit_learn():
@@ -82,3 +118,10 @@ def test_a_long_call_says_how_far_it_is_and_a_short_one_nothing(monkeypatch):
     assert len(shown.getvalue().splitlines()) == 10
     with pytest.raises(TypeError, match="verbose must be True or False; got 'yes'"):
         CNDPMClassifier(verbose="yes").fit(X, y)
+
+
+def test_targets_of_other_rows_are_refused_and_one_expert_has_a_whole_number(regressor):
+    model, X, y = regressor
+    with pytest.raises(ValueError, match=r"a target for each row of X; got \(3,\) for 100 rows"):
+        IntervalDisplay.from_estimator(model, X, y[:3])
+    assert ExpertsDisplay.from_estimator(model).ax_.get_ylim()[0] == -0.5  # its number is 0, not 0.02
