@@ -73,9 +73,10 @@ def branches(model: type[Section]) -> dict[str, Branch]:
     return found
 
 
-def walk(model: type[Section]) -> Iterator[Place]:
-    """Yields every field of a section and of those below it, kinds left out; the tree's order, outer before inner."""
-    yield from _walk(model, (), (), by_name=True)
+@cache
+def walk(model: type[Section]) -> tuple[Place, ...]:
+    """Returns every field of a section and of those below it, kinds left out; the tree's order, outer before inner."""
+    return tuple(_walk(model, (), (), by_name=True))
 
 
 @cache
