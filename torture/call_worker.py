@@ -84,10 +84,18 @@ def _plain(node: Any) -> Any:
     return node.tobytes() if isinstance(node, np.ndarray) else repr(node)
 
 
-def call(model: Any, random: Random, folder: str) -> tuple[str, str]:
-    """Makes one hostile call; returns its outcome, as of :mod:`torture.calls`, and what was called."""
+def call(model: Any, random: Random, folder: str, known: list[Any] | None = None) -> tuple[str, str]:
+    """Makes one hostile call; returns its outcome, as of :mod:`torture.calls`, and what was called.
+
+    Args:
+        model: Is called.
+        random: Source of all choices.
+        folder: Where models are saved.
+        known: Holds the fingerprint of the model, if that of the last call is still true; then holds that of this one.
+    """
     name = random.choice((*_METHODS, *_ASKED))
-    before = fingerprint(model)
+    known = [] if known is None else known
+    before = known.pop() if known else fingerprint(model)
     try:
         _attempt(model, name, random, folder)
     except _OWN as error:
@@ -100,8 +108,8 @@ def call(model: Any, random: Random, folder: str) -> tuple[str, str]:
         outcome, said = "foreign", repr(error)
     else:
         return _judge(model, name, before)
-    changed = "" if fingerprint(model) == before else "changed"
-    return changed or outcome, f"{name}: {said}"
+    known.append(fingerprint(model))
+    return outcome if known[0] == before else "changed", f"{name}: {said}"
 
 
 def _judge(model: Any, name: str, before: list[Any]) -> tuple[str, str]:
@@ -202,8 +210,8 @@ def attempts(seed: int, first: int, end: int, folder: Path) -> Iterator[Outcome]
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # scikit-learn's, about what it was given
     for life in range(first // CALLS_OF_A_MODEL, -(-end // CALLS_OF_A_MODEL)):
-        model, random = model_of(seed, life)
+        (model, random), known = model_of(seed, life), list[Any]()
         for number in range(life * CALLS_OF_A_MODEL, min((life + 1) * CALLS_OF_A_MODEL, end)):
-            outcome, detail = call(model, random, str(folder))
+            outcome, detail = call(model, random, str(folder), known)
             if number >= first:
                 yield Outcome(number, outcome, detail)
