@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Iterator
 from functools import partial
@@ -18,6 +19,7 @@ from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
 from torture.attempts import Outcome
 from torture.hostile_inputs import (
     PARAMETERS,
+    hostile_option,
     hostile_rows,
     hostile_targets,
     hostile_weights,
@@ -145,7 +147,10 @@ def _attempt(model: Any, name: str, random: Random, folder: str) -> None:
         _set_params(model, random)
     elif name == "save":
         path = random.choice((Path(folder) / "model", Path(folder) / "no" / "model", folder, "a\0b", odd(random)))
-        model.save(f"{folder}/{path}" if isinstance(path, str) else path)
+        at = f"{folder}/{path}" if isinstance(path, str) else path
+        model.save(at)
+        if fingerprint(type(model).load(at)) != fingerprint(model):
+            raise RuntimeError("another model was loaded than saved")
     elif name == "sample":
         model.sample(random.choice((1, 3, odd(random))), random_state=random.choice((0, 2**70, odd(random))))
     elif name == "consolidate":
@@ -156,7 +161,9 @@ def _attempt(model: Any, name: str, random: Random, folder: str) -> None:
         arguments = (rows(),) if model._target == "none" and name == "prune" else (rows(), targets())
         _with_options(model, name, arguments, random)
     else:
-        getattr(model, name)(rows())
+        asked = inspect.signature(getattr(model, name)).parameters.keys() & {"when", "coverage"}
+        options = {option: hostile_option(random) for option in sorted(asked) if random.random() < 0.3}
+        getattr(model, name)(rows(), **options)
 
 
 def _with_options(model: Any, name: str, arguments: tuple[Any, ...], random: Random) -> None:
