@@ -161,10 +161,9 @@ def to_plain(value: Any) -> Any:
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, tuple):
-        return {_TUPLE: [to_plain(item) for item in value]}
-    if isinstance(value, list):
-        return [to_plain(item) for item in value]
+    if isinstance(value, list | tuple):
+        items = [to_plain(item) for item in value]
+        return items if isinstance(value, list) else {_TUPLE: items}
     if isinstance(value, dict):
         if all(isinstance(key, str) and key[:1] != "$" for key in value):
             return {key: to_plain(item) for key, item in value.items()}

@@ -41,13 +41,8 @@ _SIZES = {
 
 
 def _check(state: State, parameters: frozenset[str]) -> None:
-    facts = {
-        "seed": whole(high=_MOST),
-        "n_outputs": whole(1, _MOST),
-        "n_classes": maybe(whole(0, _MOST)),
-        "n_features_in": whole(1, _MOST),
-    }
-    expect(state, facts)
+    facts = {"seed": whole(high=_MOST), "n_outputs": whole(1, _MOST), "n_features_in": whole(1, _MOST)}
+    expect(state, {**facts, "n_classes": maybe(whole(0, _MOST))})
     names, params = state["feature_names_in"], state["params"]
     if not (names is None or (_is_text(names) and len(names) == state["n_features_in"])):
         raise StateError("feature_names_in must be a name for every feature, or nothing")

@@ -94,14 +94,11 @@ def check_same_form(state: Any, made: Any, name: str = "state") -> None:
     given, kept = _form(state), _form(made)
     if given != kept:
         raise StateError(f"{name} is {given}; {kept} is what fits there")
-    if isinstance(state, dict):
-        if more := sorted(state.keys() - made.keys()):
-            raise StateError(f"{name} has {_some(more)}, which does not belong there")
-        for key, value in state.items():
-            check_same_form(value, made[key], f"{name}/{key}")
-    elif isinstance(state, list | tuple):
-        for i, (value, other) in enumerate(zip(state, made, strict=True)):
-            check_same_form(value, other, f"{name}/{i}")
+    if isinstance(state, dict) and (more := sorted(state.keys() - made.keys())):
+        raise StateError(f"{name} has {_some(more)}, which does not belong there")
+    inner = state.items() if isinstance(state, dict) else enumerate(state) if isinstance(state, list | tuple) else ()
+    for key, value in inner:
+        check_same_form(value, made[key], f"{name}/{key}")
 
 
 def _form(node: Any) -> str:
