@@ -49,6 +49,7 @@ def test_what_a_page_sends_reaches_the_answer():
         ({"Content_Type": "text/plain"}, 415),  # what a form of another page could send
         ({"Content_Length": "101"}, 413),
         ({"Content_Length": "-1"}, 413),
+        ({"Content_Length": "9" * 5000}, 413),  # which Python does not read as a number
     ],
 )
 def test_what_does_not_come_from_the_page_is_refused(changes, status):

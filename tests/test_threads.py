@@ -1,5 +1,7 @@
 """Threads: one for small steps, all for large ones, as many as before outside; parts in order, errors come through."""
 
+import os
+import sys
 import threading
 
 import pytest
@@ -150,6 +152,50 @@ def test_of_two_threads_inside_the_last_to_leave_restores_linear_algebra(librari
     assert seen == [[1, 1]] and used(libraries) == [3, 5]
 
 
+def raising_before(n):
+    """Returns a tracer that raises before the line number n that runs in the module of threads."""
+    lines = iter(range(1, n + 1))
+
+    def local(frame, event, _):
+        if event == "line" and next(lines, None) == n:
+            raise KeyboardInterrupt
+        return local
+
+    return lambda frame, event, _: local if frame.f_code.co_filename == threads.__file__ else None
+
+
+def test_an_exception_before_any_line_blocks_no_thread(libraries):
+    n_interrupted = 0
+    for n in range(1, 100):
+        one, seen = threads._OneBlasThread(), []
+
+        def enter(one=one, seen=seen):
+            with one:
+                seen.append(used(libraries))
+
+        before, _ = sys.gettrace(), sys.settrace(raising_before(n))
+        try:
+            enter()
+        except KeyboardInterrupt:
+            n_interrupted += 1
+        finally:
+            sys.settrace(before)
+        other = threading.Thread(target=enter, daemon=True)
+        other.start()
+        other.join(120)
+        assert not other.is_alive() and seen[-1] == [1, 1]
+    assert n_interrupted > 20
+
+
+def test_who_settles_elsewhere_does_not_hold_up_a_process_that_was_forked_meanwhile(libraries, monkeypatch):
+    one = threads._OneBlasThread()
+    one._settling[os.getpid()] = -1  # a thread that the forked process does not have
+    monkeypatch.setattr(os, "getpid", lambda: 0)
+    with one:
+        assert used(libraries) == [1, 1]
+    assert used(libraries) == [3, 5]
+
+
 def test_the_libraries_of_this_machine_are_told():
     found = threads._blas_libraries()
     before = [library.get_num_threads() for library in found]
@@ -163,6 +209,13 @@ def test_tests_compute_in_one_thread_a_process():
     assert {pool["num_threads"] for pool in threadpool_info()} == {1}
 
 
+def use(libraries, numbers):
+    for library, n in zip(libraries, numbers, strict=True):
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+        library.set_num_threads(n)
+
+
 def test_linear_algebra_uses_one_thread_inside_whichever_thread_asks():
     libraries, seen = threads._blas_libraries(), []
     before = [library.get_num_threads() for library in libraries]
@@ -174,11 +227,11 @@ def test_linear_algebra_uses_one_thread_inside_whichever_thread_asks():
     with one_blas_thread:  # from now on threadpoolctl would listen to this thread alone
         pass
     try:
-        threads._use([(library, 2) for library in libraries])
+        use(libraries, [2] * len(libraries))
         other = threading.Thread(target=ask)
         other.start()
         other.join()
         assert libraries and seen == [[1] * len(libraries)]
         assert [library.get_num_threads() for library in libraries] == [2] * len(libraries)
     finally:
-        threads._use(zip(libraries, before, strict=True))
+        use(libraries, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Iterator
 from functools import partial
@@ -15,9 +16,11 @@ from scipy import sparse
 from sklearn.base import clone
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
+from cndpm.errors import CNDPMError
 from torture.attempts import Outcome
 from torture.hostile_inputs import (
     PARAMETERS,
+    hostile_option,
     hostile_rows,
     hostile_targets,
     hostile_weights,
@@ -84,10 +87,18 @@ def _plain(node: Any) -> Any:
     return node.tobytes() if isinstance(node, np.ndarray) else repr(node)
 
 
-def call(model: Any, random: Random, folder: str) -> tuple[str, str]:
-    """Makes one hostile call; returns its outcome, as of :mod:`torture.calls`, and what was called."""
+def call(model: Any, random: Random, folder: str, known: list[Any] | None = None) -> tuple[str, str]:
+    """Makes one hostile call; returns its outcome, as of :mod:`torture.calls`, and what was called.
+
+    Args:
+        model: Is called.
+        random: Source of all choices.
+        folder: Where models are saved.
+        known: Holds the fingerprint of the model, if that of the last call is still true; then holds that of this one.
+    """
     name = random.choice((*_METHODS, *_ASKED))
-    before = fingerprint(model)
+    known = [] if known is None else known
+    before = known.pop() if known else fingerprint(model)
     try:
         _attempt(model, name, random, folder)
     except _OWN as error:
@@ -100,8 +111,8 @@ def call(model: Any, random: Random, folder: str) -> tuple[str, str]:
         outcome, said = "foreign", repr(error)
     else:
         return _judge(model, name, before)
-    changed = "" if fingerprint(model) == before else "changed"
-    return changed or outcome, f"{name}: {said}"
+    known.append(fingerprint(model))
+    return outcome if known[0] == before else "changed", f"{name}: {said}"
 
 
 def _judge(model: Any, name: str, before: list[Any]) -> tuple[str, str]:
@@ -137,7 +148,14 @@ def _attempt(model: Any, name: str, random: Random, folder: str) -> None:
         _set_params(model, random)
     elif name == "save":
         path = random.choice((Path(folder) / "model", Path(folder) / "no" / "model", folder, "a\0b", odd(random)))
-        model.save(f"{folder}/{path}" if isinstance(path, str) else path)
+        at = f"{folder}/{path}" if isinstance(path, str) else path
+        model.save(at)
+        try:
+            is_same = fingerprint(type(model).load(at)) == fingerprint(model)
+        except CNDPMError as error:
+            raise RuntimeError(f"what was saved cannot be loaded: {error}") from error
+        if not is_same:
+            raise RuntimeError("another model was loaded than saved")
     elif name == "sample":
         model.sample(random.choice((1, 3, odd(random))), random_state=random.choice((0, 2**70, odd(random))))
     elif name == "consolidate":
@@ -148,7 +166,9 @@ def _attempt(model: Any, name: str, random: Random, folder: str) -> None:
         arguments = (rows(),) if model._target == "none" and name == "prune" else (rows(), targets())
         _with_options(model, name, arguments, random)
     else:
-        getattr(model, name)(rows())
+        asked = inspect.signature(getattr(model, name)).parameters.keys() & {"when", "coverage"}
+        options = {option: hostile_option(random) for option in sorted(asked) if random.random() < 0.3}
+        getattr(model, name)(rows(), **options)
 
 
 def _with_options(model: Any, name: str, arguments: tuple[Any, ...], random: Random) -> None:
@@ -202,8 +222,8 @@ def attempts(seed: int, first: int, end: int, folder: Path) -> Iterator[Outcome]
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # scikit-learn's, about what it was given
     for life in range(first // CALLS_OF_A_MODEL, -(-end // CALLS_OF_A_MODEL)):
-        model, random = model_of(seed, life)
+        (model, random), known = model_of(seed, life), list[Any]()
         for number in range(life * CALLS_OF_A_MODEL, min((life + 1) * CALLS_OF_A_MODEL, end)):
-            outcome, detail = call(model, random, str(folder))
+            outcome, detail = call(model, random, str(folder), known)
             if number >= first:
                 yield Outcome(number, outcome, detail)

@@ -19,6 +19,7 @@ import torch
 
 __all__ = [
     "PARAMETERS",
+    "hostile_option",
     "hostile_rows",
     "hostile_targets",
     "hostile_weights",
@@ -165,6 +166,19 @@ def hostile_weights(random: Random, n: int) -> Any:
         np.ma.masked_array(np.ones(n), mask=[random.random() < 0.5 for _ in range(n)]), [np.ma.masked] * n,
         scipy.sparse.csr_matrix(np.ones((1, n))), torch.ones(n), pd.Series(np.ones(n)), ["a"] * n, odd(random),
         raising(random)(), [raising(random, float)(1)] * n,
+    ))  # fmt: skip
+
+
+def hostile_option(random: Random) -> Any:
+    """Returns what may be given for a time that is asked about, or for a coverage, now and then a proper one.
+
+    Args:
+        random: Source of all choices.
+    """
+    return random.choice((
+        "now", "next", "any", "NEXT", b"now", np.str_("any"), ["now"], 0.9, 1.0, 1e-300, True, np.float64(0.5),
+        np.array([0.5, 0.9]), torch.tensor(0.5), 10**400, float("inf"), raising(random)(), raising(random, str)("now"),
+        raising(random, float)(0.5), odd(random),
     ))  # fmt: skip
 
 
@@ -343,6 +357,10 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
         {"novelty_rate": 2}, {"features": "fourier", "n_fourier": 0}, {"anytime": "perhaps"}, {"experts": {}}, {"": {}},
     ),
     "n_exemplars": (0, 1, 5, -1, "a", None, 2.5, True, 10**30, np.int64(3)),
+    "class_weight": (
+        None, "balanced", "other", {}, {0: 2.0, 1: 1}, {"a": 3}, {True: 0.5, None: 2}, {("a", 1): 2.0}, {0: 0}, {0: -1},
+        {0: float("nan")}, {0: 10**400}, {0: "a"}, {0: None}, {datetime.date(2020, 1, 1): 1}, [1, 2], 3,
+    ),
     "device": ("cpu", "auto", "gpu", "cuda:99", None, 3, "", "meta"),
     "random_state": (None, 0, -1, 2**32, 2**70, "a", 1.5, np.random.RandomState(0), np.random.default_rng(0), object()),
 }  # fmt: skip

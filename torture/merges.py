@@ -6,7 +6,8 @@ Options are those of :mod:`torture.attempts`. Counted are
 
 - foreign: an exception other than ValueError and TypeError left `merge`, or a merged model cannot be used;
 - unclear: an exception without a message;
-- silent: a merged model does not know all labels, has other counts, or answers with numbers that are not finite;
+- silent: a merged model does not know all labels, has other counts, answers with numbers that are not finite, or is
+  another one when it was saved and loaded;
 - changed: `merge` changed a model that it was given;
 - merged, refused: everything else.
 
@@ -68,6 +69,9 @@ def _made(random: Random) -> list[Any]:
     first = kind(
         memory_size=random.choice((6, 30)), random_state=0, settings=None if kind is CNDPMDensity else settings
     )
+    if kind is CNDPMClassifier:
+        by_label = dict.fromkeys(random.sample(_LABELS, 2), 2.0)
+        first.set_params(class_weight=random.choice((None, "balanced", by_label)))
     models = [_learned(first, random, table=table).consolidate()]
     for _ in range(random.choice((1, 1, 2, 3))):
         other = (
@@ -80,11 +84,12 @@ def _made(random: Random) -> list[Any]:
     return models
 
 
-def attempt(random: Random) -> tuple[str, str]:
+def attempt(random: Random, folder: Path) -> tuple[str, str]:
     """Merges some models; returns the outcome and what there is to say.
 
     Args:
         random: The only source of chance.
+        folder: Where a merged model is saved.
     """
     while True:
         try:
@@ -95,7 +100,7 @@ def attempt(random: Random) -> tuple[str, str]:
     before = [fingerprint(model) if hasattr(model, "get_params") else None for model in models]
     try:
         merged = merge(models)
-        answers = _used(merged, models, random)
+        answers = _used(merged, models, random, folder / "merged")
     except (ValueError, TypeError) as error:
         outcome, said = ("refused" if str(error) else "unclear"), str(error)
     except Exception as error:
@@ -106,8 +111,8 @@ def attempt(random: Random) -> tuple[str, str]:
     return ("changed" if before != after else outcome), said
 
 
-def _used(merged: Any, models: list[Any], random: Random) -> tuple[str, str]:
-    """Asks and teaches a merged model; a refusal here would be a model that cannot be used."""
+def _used(merged: Any, models: list[Any], random: Random, path: Path) -> tuple[str, str]:
+    """Asks, saves and teaches a merged model; a refusal here would be a model that cannot be used."""
     try:
         if isinstance(merged, CNDPMClassifier):
             every = {label for model in models for label in model.classes_.tolist()}
@@ -118,8 +123,13 @@ def _used(merged: Any, models: list[Any], random: Random) -> tuple[str, str]:
             return "silent", f"{merged.learner_.events.n_samples} samples of {n_samples}"
         X = _asked(merged, random)
         ask = {"none": "score_samples", "values": "predict", "classes": "predict_proba"}[merged._target]
-        if not np.isfinite(getattr(merged, ask)(X)).all():
+        answers = getattr(merged, ask)(X)
+        if not np.isfinite(answers).all():
             return "silent", "answers are not finite"
+        merged.save(path)
+        loaded = type(merged).load(path)
+        if fingerprint(loaded) != fingerprint(merged) or getattr(loaded, ask)(X).tolist() != answers.tolist():
+            return "silent", "another model was loaded than saved"
         y: dict[str, Any] = {"classes": [random.choice(_LABELS) for _ in range(len(X))], "values": [0.5] * len(X)}
         merged.partial_fit(X, *([y[merged._target]] if merged._target in y else []))
         getattr(merged, ask)(X)
@@ -136,20 +146,20 @@ def _asked(merged: Any, random: Random) -> Any:
     return table.assign(kind=pd.Categorical(["u", "v", "u", "v", "u"])) if "kind" in table else table
 
 
-def attempts(seed: int, first: int, end: int, folder: Path) -> Iterator[Outcome]:  # noqa: ARG001 - all attacks have one
+def attempts(seed: int, first: int, end: int, folder: Path) -> Iterator[Outcome]:
     """Yields the outcomes of the attempts from `first` to `end`.
 
     Args:
         seed: Attempts are functions of the seed and their number.
         first: The first attempt.
         end: The one behind the last.
-        folder: Is not needed.
+        folder: Where merged models are saved.
     """
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     gc.freeze()  # `merge` collects garbage, and need not look at all that was imported
     for number in range(first, end):
-        yield Outcome(number, *attempt(Random(f"{seed} {number}")))
+        yield Outcome(number, *attempt(Random(f"{seed} {number}"), folder))
 
 
 if __name__ == "__main__":

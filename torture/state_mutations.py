@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cndpm.state.container import container_pieces, read_container
+from cndpm.state.container import Container, container_pieces, read_container
 
 __all__ = ["VALUES", "mutate_state"]
 
@@ -63,14 +64,20 @@ def mutate_state(path: Path, rng: Random) -> tuple[str, bytes]:
     Returns:
         The names of what was done, and the content of the file.
     """
-    with path.open("rb") as file:
-        content = read_container(file, path.stat().st_size)
+    content = _content(path)
     header, tensors = json.loads(content.texts[_HEADER]), dict(content.tensors)
     done = []
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         change = rng.choice((_change_tensor, _change_tensor, _change_leaf, _change_tree))
         done.append(change(header, tensors, rng))
     return " + ".join(done), b"".join(container_pieces({_HEADER: json.dumps(header)}, tensors))
+
+
+@cache
+def _content(path: Path) -> Container:
+    """Returns what a file holds, which no change alters and of which thousands are made."""
+    with path.open("rb") as file:
+        return read_container(file, path.stat().st_size)
 
 
 def _change_tensor(_: Any, tensors: dict[str, Tensor], rng: Random) -> str:

@@ -16,6 +16,7 @@ __all__ = ["ServingError"]
 
 _HOST = "127.0.0.1"
 _JSON = "application/json"
+_DIGITS = 20  # of a length; Python refuses to read thousands of them
 
 
 class ServingError(CNDPMError):
@@ -46,12 +47,9 @@ def serve_on_loopback(
         ServingError: The port is taken, or may not be used.
     """
 
-    class Handler(_Handler):
-        pass
-
-    Handler.answer, Handler.largest_body = staticmethod(answer), largest_body
+    handler: type = type("Handler", (_Handler,), {"answer": staticmethod(answer), "largest_body": largest_body})
     try:
-        return _Server((_HOST, port), Handler)
+        return _Server((_HOST, port), handler)
     except OSError as error:
         raise ServingError(f"cannot serve on port {port}: {error.strerror}. Name another with --port.") from error
 
@@ -75,7 +73,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(405)
         elif self.headers.get_content_type() != _JSON:  # a form of another page cannot send this
             self.send_error(415, "this server takes application/json")
-        elif not length.isdecimal() or int(length) > self.largest_body:
+        elif not length.isdecimal() or len(length) > _DIGITS or int(length) > self.largest_body:
             self.send_error(413, f"at most {self.largest_body} bytes can be sent at once")
         else:
             self._answer(self.rfile.read(int(length)))

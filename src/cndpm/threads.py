@@ -8,12 +8,13 @@ as torch was told to use.
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from itertools import repeat
 from typing import Any
 
 import torch
@@ -72,39 +73,45 @@ def _n_threads() -> int:
 
 
 class _OneBlasThread:
-    """Has the linear algebra of numpy and scipy use one thread inside; the last to leave restores what was before."""
+    """Has the linear algebra of numpy and scipy use one thread inside; the last to leave restores what was before.
+
+    An exception may arrive anywhere, and a process be forked: what one has settled can be settled again, and there is
+    no lock that could be left behind. threadpoolctl lets the first of Python's threads alone change the number, and
+    says nothing to others; that they do not undo each other's changes is what we count for.
+    """
 
     def __init__(self) -> None:
-        self._lock, self._n_inside = threading.Lock(), 0
-        self._before: list[tuple[Any, int]] = []
+        self._inside: dict[int, dict[int, int]] = {}  # how often, by process and thread
+        self._settling: dict[int, int] = {}  # which thread, by process
+        self._before: dict[int, int] = {}  # threads of a library, by its number
 
     def __enter__(self) -> None:
-        with self._lock:
-            if not self._n_inside:
-                self._before = _use(zip(_blas_libraries(), repeat(1)))
-            self._n_inside += 1
+        self._settle(1)
 
     def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._n_inside -= 1
-            if self._before and not self._n_inside:
-                _use(self._before)
+        self._settle(-1)
 
-
-def _use(n_threads: Iterable[tuple[Any, int]]) -> list[tuple[Any, int]]:
-    """Has libraries use so many threads; returns how many those used that used another number.
-
-    threadpoolctl lets one of Python's threads alone change that, the first one that did, and says nothing to others;
-    that they do not undo each other's changes is what we count for.
-    """
-    before = []
-    for library, n in n_threads:
-        if (n_before := library.get_num_threads()) != n:
-            if hasattr(library, "clear_controlling_thread"):
-                library.clear_controlling_thread(force=True)
-            library.set_num_threads(n)
-            before.append((library, n_before))
-    return before
+    def _settle(self, step: int, n: int | None = None) -> None:
+        process, me = os.getpid(), threading.get_ident()
+        inside = self._inside.setdefault(process, {})
+        n = inside.get(me, 0) if n is None else n
+        try:
+            while self._settling.setdefault(process, me) != me:
+                time.sleep(0)
+            inside[me] = n + step
+            if n + step < 1:
+                del inside[me]
+            for number, library in enumerate(_blas_libraries()):
+                now = library.get_num_threads()
+                if now != (wanted := 1 if inside else self._before.get(number, now)):
+                    self._before[number] = now
+                    if hasattr(library, "clear_controlling_thread"):
+                        library.clear_controlling_thread(force=True)
+                    library.set_num_threads(wanted)
+            self._settling.pop(process, None)
+        except BaseException:
+            self._settle(min(step, 0), n)  # without having entered, or having left
+            raise
 
 
 @cache
@@ -120,8 +127,7 @@ one_blas_thread = _OneBlasThread()
 @contextmanager
 def spread(n_multiplications: float) -> Iterator[None]:
     """Allows all threads inside :func:`one_thread` for work that is large enough."""
-    n_threads = _allowance.n_threads
-    if n_threads is None or n_threads == 1 or n_multiplications < _WORTH_SPREADING:
+    if (n_threads := _allowance.n_threads or 1) == 1 or n_multiplications < _WORTH_SPREADING:
         yield
         return
     before = torch.get_num_threads()

@@ -122,3 +122,21 @@ def test_the_time_asked_and_exactness_reach_the_learner(regressor, classifier, t
     regressor.predict(table[0][:6], when="any")
     classifier.predict(table[0][:6], exact=True, when="any")
     assert asked == [{"when": "any"}, {"exact": True, "when": "any"}]
+
+
+class Raising(str):
+    def __eq__(self, other):
+        raise KeyError("asked")
+
+    __hash__ = str.__hash__
+
+
+@pytest.mark.parametrize("when", ["later", ["now"], None, np.array(["now", "any"]), Raising("now")])
+def test_a_time_that_is_none_is_refused_and_asked_nothing(regressor, classifier, table, when):
+    for model in (regressor, classifier):
+        with pytest.raises(ValueError, match="when is 'now', 'next' or 'any'; got"):
+            model.predict(table[0][:2], when=when)
+        assert (
+            model.predict(table[0][:2], when=np.str_("any")).tolist()
+            == model.predict(table[0][:2], when="any").tolist()
+        )

@@ -6,6 +6,7 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_moons
+from torture.call_worker import fingerprint
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
 from cndpm.model.cndpm import CNDPM
@@ -113,6 +114,15 @@ def test_pickles_and_clones_answer_alike(digits, estimator):
     answers = [getattr(each, name)(X_test) for each in (model, copy, clone(model).fit(X[:150], y[:150]))]
     assert np.array_equal(answers[0], answers[1])
     assert np.array_equal(answers[0], answers[2])
+
+
+def test_a_copy_that_is_taught_the_last_rows_again_goes_on_to_the_bit():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(40, 1, 4, 4)) + 4 * random.integers(0, 3, (40, 1, 1, 1)), random.integers(0, 5, 40)
+    model = CNDPMClassifier(memory_size=30, batch_size=1, random_state=0, input_shape=(1, 4, 4))
+    model.partial_fit(X, y).partial_fit(X, y)
+    copy = pickle.loads(pickle.dumps(model))
+    assert fingerprint(copy.partial_fit(X, y)) == fingerprint(model.partial_fit(X, y))
 
 
 def test_a_generator_that_is_given_moves_on_with_every_fit(digits):

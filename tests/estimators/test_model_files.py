@@ -263,3 +263,16 @@ def test_a_made_up_regressor_that_cannot_learn_says_so_as_the_packages_own_error
     model = CNDPMRegressor.load(path)
     with pytest.raises(NumericalError, match=r"partial_fit|positive definite"):
         model.partial_fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("size", [1.7e9, 1e15])
+@pytest.mark.parametrize("representations", ["one", "pool"])
+def test_a_model_whose_first_rows_were_all_the_same_and_far_from_the_others_can_be_loaded(
+    tmp_path, size, representations
+):
+    model = CNDPMClassifier(memory_size=6, batch_size=1, random_state=0, settings={"representations": representations})
+    rng = np.random.default_rng(0)
+    model.partial_fit(np.full((6, 3), size), [0, 1, 0, 1, 0, 1]).consolidate()
+    model.partial_fit(rng.normal(size=(12, 3)), rng.integers(0, 3, 12)).save(tmp_path / "model.cndpm")
+    loaded, rows = CNDPMClassifier.load(tmp_path / "model.cndpm"), rng.normal(size=(5, 3))
+    assert loaded.predict_proba(rows).tolist() == model.predict_proba(rows).tolist()

@@ -264,6 +264,18 @@ def test_counts_survive_a_file_a_pickle_and_a_merge_and_leave_out_what_was_refus
     }
 
 
+@pytest.mark.parametrize("down", [0, -3, 2.5, True, None, ("a", 1), "down", "$tuple"])
+def test_weights_of_labels_of_any_kind_survive_a_file(tmp_path, down):
+    model = CNDPMClassifier(class_weight={down: 5.0, "up": 1}, memory_size=20, random_state=0)
+    model.partial_fit(X[:40], [down if label == "down" else label for label in Y[:40]])
+    model.save(tmp_path / "model.cndpm")
+    loaded = CNDPMClassifier.load(tmp_path / "model.cndpm")
+    assert loaded.class_weight == model.class_weight
+    assert loaded.predict_proba(X[40:]).tolist() == model.predict_proba(X[40:]).tolist()
+    model.set_params(class_weight=None)
+    assert loaded.predict_proba(X[40:]).tolist() != model.predict_proba(X[40:]).tolist()
+
+
 def test_a_class_that_has_not_come_yet_has_no_weight():
     assert np.allclose(np.exp(log_class_weights("balanced", ["a", "b", "c"], [30, 10, 0])), [2 / 3, 2, 1])
     model = CNDPMClassifier(class_weight="balanced", random_state=0)

@@ -75,6 +75,7 @@ def test_a_dot_and_a_drawing_of_thousands_of_points_are_drawings(random):
 @pytest.mark.parametrize(
     "values",
     [None, [], [[]], "ink", [[[1]]], [[[1, 2, 3]]], [[["a", "b"]]], [[[float("nan"), 0]]], [[[1e9, 0]]],
+     [[[10**400, 0]]],
      [[[0, 0]]] * 61, [[[0, 0]] * 4001], [[[0, 0]] * 2001] * 2,
      [{"x": 1}], [[[0, 0], [0, None]]]],
 )  # fmt: skip

@@ -50,7 +50,10 @@ def test_drawings_are_learned_guessed_and_forgotten(ask):
     assert ask("/forget", "{}")[1]["n_drawings"] == ask("/state", "{}")[1]["n_drawings"] == 0
 
 
-@pytest.mark.parametrize("sent", ["[]", "ink", '{"strokes": []}', "{}", "[" * 100_000])
+@pytest.mark.parametrize(
+    "sent",
+    ["[]", "ink", '{"strokes": []}', "{}", "[" * 100_000, b'{"name": "\xff"}', '{"strokes": %s}' % ("1" * 5000)],
+)
 def test_what_is_no_drawing_is_an_error_with_its_reason(ask, sent):
     status, told = ask("/learn", sent)
     assert status == 400 and told["error"]

@@ -1,6 +1,8 @@
 import json
 import os
+import pickle
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -8,8 +10,10 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from cndpm import __version__
+from cndpm.estimators.saved import _as_array
 from cndpm.state import FORMAT_VERSION, StateError, load_state, read_state, save_state, state_kind
 from cndpm.state.container import container_pieces
+from cndpm.state.tree import exchanged
 
 leaves = st.one_of(st.none(), st.booleans(), st.integers(-(2**53), 2**53), st.floats(allow_nan=False), st.text())
 keys = st.text(min_size=1).filter(lambda key: key != "$tensor")
@@ -34,6 +38,20 @@ def test_tensors_keep_type_shape_and_bits(tmp_path, dtype):
     assert torch.equal(loaded["a"][1]["b"], shared.T)
     assert loaded["empty"].shape == (0, 2)
     assert loaded["scalar"].item() == 3
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.uint8, torch.bool])
+def test_a_pickled_tree_of_arrays_gives_the_same_tensors_in_memory_of_their_own(dtype):
+    values = torch.tensor([[0.0, -0.0, 1.0], [2.0, 3.0, 0.5]]).to(dtype)
+    state = {"a": [values, {"b": values.T[1]}], "empty": values[:0], "scalar": values[1, 2], "n": None, "t": "text"}
+    arrays = exchanged(state, torch.Tensor, _as_array)
+    assert isinstance(arrays["scalar"], torch.Tensor) is (dtype is torch.bfloat16)
+    made = exchanged(pickle.loads(pickle.dumps(arrays)), np.ndarray, torch.tensor)
+    values[:] = 1
+    assert torch.equal(made["a"][0], torch.tensor([[0.0, -0.0, 1.0], [2.0, 3.0, 0.5]]).to(dtype))
+    assert (made["a"][1]["b"].shape, made["empty"].shape, made["scalar"].shape) == ((2,), (0, 3), ())
+    assert {made["a"][0].dtype, made["empty"].dtype, made["scalar"].dtype} == {dtype}
+    assert (made["n"], made["t"]) == (None, "text")
 
 
 def test_a_file_of_another_kind_is_refused_by_name(tmp_path):

@@ -155,7 +155,7 @@ def _shown(label: Any) -> str:
     return f": {reprlib.repr(label)}" if is_plain else ""
 
 
-_TUPLE = "$tuple"
+_TUPLE, _PAIRS = "$tuple", "$pairs"
 
 
 def to_plain(value: Any) -> Any:
@@ -164,21 +164,22 @@ def to_plain(value: Any) -> Any:
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, tuple):
-        return {_TUPLE: [to_plain(item) for item in value]}
-    if isinstance(value, list):
-        return [to_plain(item) for item in value]
+    if isinstance(value, list | tuple):
+        items = [to_plain(item) for item in value]
+        return items if isinstance(value, list) else {_TUPLE: items}
     if isinstance(value, dict):
-        return {str(key): to_plain(item) for key, item in value.items()}
+        if all(isinstance(key, str) and key[:1] != "$" for key in value):
+            return {key: to_plain(item) for key, item in value.items()}
+        return {_PAIRS: [[to_plain(key), to_plain(item)] for key, item in value.items()]}
     raise TypeError(f"cannot save a {type(value).__name__}: {value!r}. Numbers, strings, booleans and tuples can be.")
 
 
 def from_plain(value: Any) -> Any:
     """Returns the value that :func:`to_plain` was given."""
-    if isinstance(value, dict):
-        if set(value) == {_TUPLE}:
-            return tuple(from_plain(item) for item in value[_TUPLE])
-        return {key: from_plain(item) for key, item in value.items()}
     if isinstance(value, list):
         return [from_plain(item) for item in value]
-    return value
+    if not isinstance(value, dict):
+        return value
+    if made := {_TUPLE: tuple, _PAIRS: dict}.get(*value) if len(value) == 1 else None:
+        return made(from_plain(*value.values()))
+    return {key: from_plain(item) for key, item in value.items()}

@@ -22,7 +22,7 @@ from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
 from cndpm.names import is_object_name
 from cndpm.state import State, StateError, check_same_form, expect, maybe, non_finite, read_state, save_state, whole
-from cndpm.state.tree import detach_tensors
+from cndpm.state.tree import detach_tensors, exchanged
 from cndpm.validation import ConfigError
 from cndpm.version import __version__
 
@@ -41,13 +41,8 @@ _SIZES = {
 
 
 def _check(state: State, parameters: frozenset[str]) -> None:
-    facts = {
-        "seed": whole(high=_MOST),
-        "n_outputs": whole(1, _MOST),
-        "n_classes": maybe(whole(0, _MOST)),
-        "n_features_in": whole(1, _MOST),
-    }
-    expect(state, facts)
+    facts = {"seed": whole(high=_MOST), "n_outputs": whole(1, _MOST), "n_features_in": whole(1, _MOST)}
+    expect(state, {**facts, "n_classes": maybe(whole(0, _MOST))})
     names, params = state["feature_names_in"], state["params"]
     if not (names is None or (_is_text(names) and len(names) == state["n_features_in"])):
         raise StateError("feature_names_in must be a name for every feature, or nothing")
@@ -87,15 +82,13 @@ def _is_text(values: Any) -> bool:
 def _imports(state: State) -> list[str]:
     """Returns all import paths among settings and parameters."""
     found: list[str] = []
+    exchanged([state["settings"], state["params"].get("settings")], str, found.append)
+    return list(filter(is_object_name, found))
 
-    def look(node: Any) -> None:
-        if isinstance(node, str) and is_object_name(node):
-            found.append(node)
-        for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
-            look(inner)
 
-    look([state["settings"], state["params"].get("settings")])
-    return found
+def _as_array(tensor: Tensor) -> Any:  # pickled and copied faster; other tensors than numpy's stay what they are
+    is_plain = tensor.device.type == "cpu" and tensor.layout is torch.strided and tensor.dtype is not torch.bfloat16
+    return tensor.detach().numpy() if is_plain else tensor
 
 
 def _on_this_machine(params: dict[str, Any]) -> dict[str, Any]:
@@ -184,13 +177,9 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
             check_same_form(state.pop("learner"), estimator.learner_.state_dict())
             estimator._rehearse()
         except Exception as error:
-            reason = (
-                str(error)
-                if isinstance(error, StateError)
-                else f"{type(error).__name__}: {' '.join(str(error)[:300].split())}"
-            )
-            by = file.package if file.package != __version__ else None
-            remedy = f". It was written by cndpm {by}; install cndpm=={by} to load it" if by is not None else ""
+            brief = f"{type(error).__name__}: {' '.join(str(error)[:300].split())}"
+            reason, by = str(error) if isinstance(error, StateError) else brief, file.package
+            remedy = "" if by == __version__ else f". It was written by cndpm {by}; install cndpm=={by} to load it"
             raise StateError(
                 f"{path} does not hold a complete {cls._kind} that this version can load: {reason}{remedy}"
             ) from error
@@ -200,14 +189,14 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         state = persistent(super().__getstate__())
         if "_learner" in state:
-            state = {**state, "_learner": None, "_learned": self._export()}
+            state = {**state, "_learner": None, "_learned": exchanged(self._export(), Tensor, _as_array)}
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         learned = state.get("_learned")
         super().__setstate__({name: value for name, value in state.items() if name not in ("_learned", "_learner")})
         if learned is not None:
-            self._import(learned)
+            self._import(exchanged(learned, np.ndarray, torch.tensor))
 
     @answers
     def _exported(self) -> State:

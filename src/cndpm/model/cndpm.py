@@ -286,8 +286,8 @@ class CNDPM(Learner):
 
     def _told_by_pools(self, x: Inputs, when: When, since: Sequence[int], *, for_classes: bool) -> Tensor | None:
         """Returns what pools answer, (batch, ...); None where there are none, or they cannot answer that yet."""
-        if when not in ("now", "next", "any"):
-            raise ValueError(f"when is 'now', 'next' or 'any'; got {when!r}")
+        if type(when) not in (str, np.str_) or when not in ("now", "next", "any"):
+            raise ValueError(f"when is 'now', 'next' or 'any'; got {when if type(when) is str else type(when)!r}")
         places = self.places
         if places is None or not places.is_ready or places.pools[0].for_classes != for_classes:
             return None

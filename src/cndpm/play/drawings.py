@@ -45,7 +45,7 @@ def read_strokes(values: Any) -> list[Array]:
         raise DrawingError(f"a drawing has at most {_MOST_POINTS} points")
     try:
         strokes = [np.array(stroke, dtype=np.float64) for stroke in values]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         strokes = []
     if not strokes or not all(s.ndim == 2 and s.shape[1] == 2 and (np.abs(s) <= 1e6).all() for s in strokes):
         raise DrawingError("a point is a pair of numbers")

@@ -42,7 +42,7 @@ def _answered(call: Callable[[dict[str, Any]], Any], body: bytes) -> Answer:
         if not isinstance(sent, dict):
             raise DrawingError("a drawing comes as an object")
         return Answer(json.dumps(call(sent)).encode())
-    except (DrawingError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also of bytes that are no text, and numbers without end
         return Answer(json.dumps({"error": str(error)}).encode(), status=400)
 
 

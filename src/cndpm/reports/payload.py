@@ -48,7 +48,7 @@ _DIGITS = 5
 
 def ramp_values() -> list[str]:
     """Returns the colours of heat maps from low to high."""
-    return [to_hex(colormaps[RAMP](i / 16)) for i in range(17)]
+    return [to_hex(each) for each in colormaps[RAMP](np.linspace(0, 1, 17))]
 
 
 _KINDS: dict[type, str] = {LineChart: "lines", AreaChart: "areas", HeatMap: "heat"}

@@ -95,8 +95,8 @@ def has_right_checksum(file: BufferedReader, size: int) -> bool:
     return is_right
 
 
-def read_container(file: BufferedReader, size: int) -> Container:
-    """Reads texts and tensors, or raises StateError; the checksum is not looked at."""
+def read_container(file: BufferedReader, size: int, *, is_whole: bool = True) -> Container:
+    """Reads texts, and tensors of a whole file, or raises StateError; the checksum is not looked at."""
     texts, header, n_bytes = read_texts(file, size)
     if len(header) > _FEW + n_bytes // _PER_TENSOR:
         raise StateError(f"it has {len(header)} tensors, more than {n_bytes} bytes are for")
@@ -109,7 +109,7 @@ def read_container(file: BufferedReader, size: int) -> Container:
         end = place.end
     if end != n_bytes:
         raise StateError(f"it has {n_bytes} bytes of tensors where its header speaks of {end}")
-    tensors = {place.name: _read_tensor(file, place) for place in places}
+    tensors = {place.name: _read_tensor(file, place) for place in places} if is_whole else {}
     tensors.pop(_CHECKSUM, None)
     return Container(texts, tensors)
 

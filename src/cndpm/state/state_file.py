@@ -141,7 +141,7 @@ def read_state(path: str | Path, *, kind: str) -> StateFile:
 def _read(file: BufferedReader, size: int, kind: str) -> StateFile:
     is_whole = has_right_checksum(file, size)
     try:
-        container = read_container(file, size)
+        container = read_container(file, size, is_whole=is_whole)
     except StateError as error:
         raise StateError(f"is not a cndpm state file, or it is damaged: {error}") from None
     if not is_whole and _HEADER in container.texts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -57,11 +58,16 @@ def _attached(node: Any, waiting: dict[str, Tensor]) -> Any:
 
 def copied(tree: Any, device: torch.device | str | None = None) -> Any:
     """Copies a tree with its tensors, to another device where one is given."""
-    if isinstance(tree, Tensor):
-        return tree.detach().to(tree.device if device is None else device, copy=True)
+    return exchanged(tree, Tensor, lambda one: one.detach().to(one.device if device is None else device, copy=True))
+
+
+def exchanged(tree: Any, kind: type, make: Callable[[Any], Any]) -> Any:
+    """Copies a tree with what is made of it in place of every leaf of a kind."""
+    if isinstance(tree, kind):
+        return make(tree)
     if isinstance(tree, dict):
-        return {key: copied(value, device) for key, value in tree.items()}
-    return [copied(value, device) for value in tree] if isinstance(tree, list) else tree
+        return {key: exchanged(value, kind, make) for key, value in tree.items()}
+    return [exchanged(value, kind, make) for value in tree] if isinstance(tree, list) else tree
 
 
 def non_finite(state: Any, beyond: float = math.inf) -> list[str]:
@@ -80,23 +86,19 @@ def non_finite(state: Any, beyond: float = math.inf) -> list[str]:
 def check_same_form(state: Any, made: Any, name: str = "state") -> None:
     """Compares a state that was loaded with the one of what was made from it: names, shapes and types.
 
-    StateError says the first place where they differ; `name` is that of the tree within a larger one. Names that only
-    the second has are state that an earlier version did not keep. States of random generators, which differ between
-    devices, are not compared.
+    StateError says the first place where they differ; `name` is that of the tree within a larger one. The second may
+    have more names. States of random generators, which differ between devices, are not compared.
     """
     if name.endswith("/generator"):
         return
     given, kept = _form(state), _form(made)
     if given != kept:
         raise StateError(f"{name} is {given}; {kept} is what fits there")
-    if isinstance(state, dict):
-        if more := sorted(state.keys() - made.keys()):
-            raise StateError(f"{name} has {_some(more)}, which does not belong there")
-        for key, value in state.items():
-            check_same_form(value, made[key], f"{name}/{key}")
-    elif isinstance(state, list | tuple):
-        for i, (value, other) in enumerate(zip(state, made, strict=True)):
-            check_same_form(value, other, f"{name}/{i}")
+    if isinstance(state, dict) and (more := sorted(state.keys() - made.keys())):
+        raise StateError(f"{name} has {_some(more)}, which does not belong there")
+    inner = state.items() if isinstance(state, dict) else enumerate(state) if isinstance(state, list | tuple) else ()
+    for key, value in inner:
+        check_same_form(value, made[key], f"{name}/{key}")
 
 
 def _form(node: Any) -> str:

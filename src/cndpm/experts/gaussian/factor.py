@@ -96,8 +96,8 @@ class Factor:
         d = expect(state, forms)["d"]
         expect(state, {"cholesky": tensor(d * (d + 1) // 2, dtype=(torch.float32, torch.float64))})
         cholesky = unpack_triangle(state["cholesky"], d)
-        if not (cholesky.diagonal() > 0).all() or (state["anchors"].abs() > _MOST).any():
-            raise StateError(f"a factor has a positive diagonal, and anchors of at most {_MOST:g}; got others")
+        if not (cholesky.diagonal() > 0).all() or (state["anchors"].abs() > _MOST**2).any():
+            raise StateError(f"a factor has a positive diagonal, and anchors of at most {_MOST**2:g}; got others")
         tail, numbers = math.inf if state["tail"] is None else state["tail"], {name: state[name] for name in _NUMBERS}
         return cls(cholesky=cholesky, anchors=state["anchors"].clone(), tail=tail, **numbers)
 

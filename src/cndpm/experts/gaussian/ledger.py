@@ -98,7 +98,8 @@ class Ledger:
         """Returns the ledger of :meth:`state_dict`, to the bit, if samples are of its window; else None."""
         first, squares = state["first"], state["squares"].cpu().numpy()
         ledger = cls(samples.whole, first, whitened[first : first + len(squares)], state["sums"], state["anchors"])
-        if ledger.place(samples) is None or not np.array_equal(ledger._squares, squares):
-            return None
-        ledger._weights[:] = state["weights"].cpu().numpy()
+        place, weights = ledger.place(samples), state["weights"].cpu().numpy()
+        if place is None or weights[place.start :].any() or not np.array_equal(ledger._squares, squares):
+            return None  # other rows, or the same ones in a block of their own
+        ledger._weights[:] = weights
         return ledger

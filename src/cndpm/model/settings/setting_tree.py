@@ -73,18 +73,21 @@ def branches(model: type[Section]) -> dict[str, Branch]:
     return found
 
 
+@cache
 def walk(
     model: type[Section], path: tuple[str, ...] = (), choices: tuple[Choice, ...] = (), *, by_name: bool = True
-) -> Iterator[Place]:
-    """Yields every field of a section and of those below it, kinds left out; the tree's order, outer before inner."""
+) -> tuple[Place, ...]:
+    """Returns every field of a section and of those below it, kinds left out; the tree's order, outer before inner."""
+    found: list[Place] = []
     for name, field in model.model_fields.items():
         if name == KIND:
             continue
         here, branch = (*path, name), branches(model).get(name)
-        yield Place(here, choices, model, field, branch, by_name)
+        found.append(Place(here, choices, model, field, branch, by_name))
         for kind, section in branch.members.items() if branch is not None else ():
             chosen = (*choices, Choice(here, kind, branch.default)) if branch and branch.has_kinds else choices
-            yield from walk(section, here, chosen, by_name=by_name and section.names_are_global)
+            found += walk(section, here, chosen, by_name=by_name and section.names_are_global)
+    return tuple(found)
 
 
 @cache
