@@ -317,6 +317,20 @@ def test_what_is_forgotten_was_as_if_it_had_not_come():
     assert accuracy(misled, x, y) > accuracy(pool, x, y) - 0.03
 
 
+@pytest.mark.parametrize("n_left", [0, 3])
+def test_a_pool_that_forgets_all_but_a_few_rows_begins_anew(n_left):
+    x, y = rows(300)
+    pool = learned(x[:100] + 5, 2 - y[:100])
+    pool.forget(np.arange(100) >= n_left)
+    assert not pool.is_ready and pool.n_seen == len(pool.rows) == n_left
+    resumed = ClassPool(x.shape[1])
+    resumed.load_state_dict(pool.state_dict())
+    for one in (pool, resumed):
+        learned(x[100:], y[100:], one)
+    np.testing.assert_array_equal(resumed.answer(x, "next"), pool.answer(x, "next"))
+    assert np.isfinite(pool.mixing) and accuracy(pool, x[100:], y[100:]) > 0.9
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

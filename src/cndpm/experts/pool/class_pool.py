@@ -158,7 +158,7 @@ class ClassPool(Keeps):
     @property
     def is_ready(self) -> bool:
         """Whether it can answer: some rows have come, and labels are not too many."""
-        return self._maps is not None and self.n_labels <= _MOST_LABELS
+        return self._maps is not None and len(self.counts) <= _MOST_LABELS
 
     @property
     def n_rules(self) -> int:
@@ -497,7 +497,7 @@ class ClassPool(Keeps):
     @property
     def _weights_in_runs(self) -> Floats | None:
         """The members' weights by kept rows where labels come in runs, (T M,); None where they do not."""
-        return self._kept_weights if self._is_in_runs else None
+        return self._kept_weights if 1 - self.mixing > _IN_RUNS else None
 
     def _judge(self) -> None:
         """Weighs members by kept rows."""
@@ -521,6 +521,9 @@ class ClassPool(Keeps):
         self._begin(0)
         if len(self.rows) >= _FITTED_AT[0]:
             self._fit()
+        else:  # so few are left that it begins anew with them
+            self._maps, self._moments, self._rules = None, [], self._new_rules(self.n_labels)
+            self.n_seen, self.n_fits, self.measured_at, self.judged_at = self.rows.n, 0, 0, 0
         self._now, self._next = deepcopy(self._earlier[0])  # what came lately spoke of those rows
 
     def extend(self, other: ClassPool) -> None:

@@ -42,6 +42,9 @@ _LIGHT, _LIGHT_SCATTER = 3.0, 200.0
 _LEAST_LEFT = 0.05
 """Part of a length that is left at least without a row: a factor may be older than the row."""
 
+_LEAST_SHRUNK, _SHRUNK = 0.01, 0.3
+"""Parts of a covariance that are a ball: always, and where samples are none."""
+
 _OF_SLOTS = ("n", "means", "slopes", "offsets")
 """What there is of every slot."""
 
@@ -165,7 +168,7 @@ class Moments(Keeps):
             solved = spotrs(self.factors[group].T, f.T, lower=0)[0].T
             n_all = max(float(self.weights[group]), 1.0)
             part = self._fade[min(group, 1)] ** later / n_all
-            each = (1 - _shrinkage(d, n_all)) * part
+            each = (1 - _LEAST_SHRUNK - _SHRUNK * d / (d + n_all)) * part
             for slot in own.tolist():
                 w = self._keep[min(slot, self.n_recent)] ** later
                 n = np.maximum(self.n[slot][y], 1.5 * w)
@@ -280,12 +283,7 @@ class Moments(Keeps):
 def shrunk(scatter: Floats, n: float, dtype: DTypeLike = np.float64) -> NDArray[Any]:
     """Returns the covariance (d, d) of a scatter of n samples, shrunk towards a ball, the less the more they are."""
     d = len(scatter)
-    shrinkage, size = _shrinkage(d, n), max(float(np.trace(scatter)) / (d * n), 1e-3)
+    shrinkage, size = _LEAST_SHRUNK + _SHRUNK * d / (d + n), max(float(np.trace(scatter)) / (d * n), 1e-3)
     covariance: NDArray[Any] = np.multiply(scatter, (1 - shrinkage) / n, dtype=dtype, casting="same_kind")
     covariance.flat[:: d + 1] += shrinkage * size + 1e-6
     return covariance
-
-
-def _shrinkage(d: int, n: float) -> float:
-    """Returns the part of a covariance of d features and n samples that is a ball."""
-    return 0.01 + 0.3 * d / (d + n)
