@@ -11,13 +11,13 @@ ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
     "modules": 283,
-    "lines": 41443,
-    "executable lines": 26040,
-    "docstring lines": 7996,
+    "lines": 41271,
+    "executable lines": 25906,
+    "docstring lines": 7968,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 317,
+    "public names": 314,
     "numeric constants": 165,
     "file names used twice": 2,
 }
