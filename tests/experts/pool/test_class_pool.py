@@ -109,6 +109,14 @@ def test_rows_from_far_away_are_told_apart_and_nothing_near_is_lost(far, rule):
         assert accuracy(pool, x[400:], y[400:]) > 0.85
 
 
+def test_rows_beyond_reach_fit_representations_anew_and_rows_within_do_not():
+    x, y = rows(1200)
+    pool = learned(x[:600], y[:600])
+    maps = pool._maps
+    assert learned(x[600:800], y[600:800], pool)._maps is maps
+    assert learned(x[800:] + 50, y[800:], pool)._maps is not maps
+
+
 def test_a_few_wild_rows_and_columns_that_are_seldom_set_fit_nothing_anew(monkeypatch):
     rng = np.random.default_rng(0)
     x, y = rows(1500, d=40)
@@ -315,6 +323,14 @@ def test_what_is_forgotten_was_as_if_it_had_not_come():
     np.testing.assert_array_equal(misled.counts, np.bincount(y[:150]))
     assert len(misled.rows) == misled.rows.n == 150
     assert accuracy(misled, x, y) > accuracy(pool, x, y) - 0.03
+
+
+def test_evidence_goes_back_to_before_rows_that_are_forgotten():
+    pool, is_gone = learned(*rows(350)), np.arange(350) >= 300
+    scores = [mix.scores.copy() for mix in pool._earlier[0]]
+    pool.forget(is_gone)
+    for mix, before in zip((pool._now, pool._next), scores, strict=True):
+        np.testing.assert_array_equal(mix.scores, before)
 
 
 @pytest.mark.parametrize("n_left", [0, 3])
