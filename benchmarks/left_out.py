@@ -154,8 +154,13 @@ _MODULES |= {m.__name__.rsplit(".", 1)[-1]: m for m in (clusters, rules, trees)}
 
 
 def _windows(*windows: int) -> dict[str, Any]:
-    n = {f"{module}.N_NEIGHBOUR_MEMBERS": len(windows) + 2 for module in ("kept_rows", "class_pool")}
-    return {"kept_rows._WINDOWS": windows, **n}
+    n = len(windows)
+    of_members = {
+        "kept_rows._METRICS": np.array([[[0]]] * (n + 1) + [[[1]]]),
+        "kept_rows._AMONG": np.minimum(np.arange(n + 2), n),
+    }
+    counts = {f"{module}.N_NEIGHBOUR_MEMBERS": n + 2 for module in ("kept_rows", "class_pool")}
+    return {"kept_rows._WINDOWS": windows, **of_members, **counts}
 
 
 def _temperatures(*exponents: float) -> dict[str, Any]:
