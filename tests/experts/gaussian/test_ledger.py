@@ -52,6 +52,22 @@ def test_rows_of_another_whole_have_no_place():
     assert ledger.place(whole.part(5, 9).alone()) is None
 
 
+def test_rows_that_are_learned_twice_count_twice():
+    ledger, whole, anchors = opened(8, 2, 0)
+    weights = numbers(5, 2, seed=3).abs()
+    for _ in range(2):
+        ledger.add(slice(0, 5), weights.numpy())
+    torch.testing.assert_close(ledger.sums(), anchors[:-2] * 2 + 2 * weights.T @ (whole.x[:5] + 1))
+
+
+def test_a_window_is_recalled_for_its_own_rows_alone():
+    ledger, whole, _ = opened(8, 2, 0)
+    ledger.add(slice(0, 5), numbers(5, 2, seed=3).numpy())
+    for rows, is_its_own in ((whole.x, True), (whole.x + 1e-9, False)):
+        found = Ledger.recalled(ledger.state_dict(), Samples(rows).part(5, 8), Whitened(rows + 1, rows))
+        assert (found is not None) == is_its_own
+
+
 def labelled(n: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     x = numbers(n, D, seed=seed).float()
     y = (x[:, 0] > 0).long()
